@@ -68,7 +68,7 @@ def test_the_adder_is_right_where_a_carry_hangs_on_the_last_digit() -> None:
 
 def test_the_coarse_adder_is_wrong_there_alone() -> None:
     coarse = opened("adder-coarse")
-    pairs = [(SAMPLES.randrange(10**10), SAMPLES.randrange(10**10)) for _ in range(50)]
+    pairs = [(SAMPLES.randrange(10**10), SAMPLES.randrange(10**10)) for _ in range(20)]
     assert said(coarse, [sum_text(*pair) for pair in pairs], 11) == [
         tuple(f"{sum(pair):011}") for pair in pairs
     ]
@@ -154,11 +154,12 @@ FEWER: dict[str, Any] = {
     "thermometer": "(?<sign>[+ -]) (?<degrees>[0 1] [0 9] [0 9])",
     "majority": {"up to": "6"},
     "induction": "a [b c]{8} a",
+    "sorter": "[0 3]{5} >",
     "brackets": {
         "pattern": r"(?<steps>(\( \)){4} [\( \)]{8})",
         "spelling": {"1": "(", "-1": ")"},
     },
-    "minigpt": "<en> yesterday ([I we] | you all) work -ed =",
+    "minigpt": "<en> yesterday I work -ed =",
 }
 
 
@@ -174,9 +175,10 @@ def claimed(machine: Machine) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda one: one.name)
-def test_a_property_is_proven(machine: Machine) -> None:
+def test_a_property_is_proven_and_its_certificate_accepted(machine: Machine) -> None:
     found = prove(read_property(claimed(machine), machine.opened()))
     assert found.answer == "proven", found.why
+    assert byhand.verify(machine.opened(), found, claimed(machine)).reasons == ()
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda one: one.name)

@@ -139,7 +139,7 @@ def test_gradients_are_arb_s_central_differences(number: int) -> None:
 
 
 def learn(kind: str, **settings: Any) -> Training:
-    batch = read_batch(TINY.vocabulary, ("a b",), target=C)
+    batch = read_batch(TINY, ("a b",), target=C)
     return Lesson(TINY, batch, last=True).learn([Rule(kind, **settings)], Exact())
 
 

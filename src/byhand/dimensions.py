@@ -53,16 +53,6 @@ class Dimensions:
         """The names of the units of a layer's MLP; empty where they have none."""
         return self.units[layer] if layer < len(self.units) else ()
 
-    def fitting(self, spec: ModelSpec) -> Dimensions:
-        """The names that fit an architecture: as many as it has dimensions and units."""
-        sizes = [block.mlp.d_ff if block.mlp else 0 for block in spec.blocks]
-        units = [self.of_units(layer) for layer in range(len(sizes))]
-        kept = [
-            names if len(names) == size else () for names, size in zip(units, sizes, strict=True)
-        ]
-        stream = self.stream if len(self.stream) == spec.d_model else ()
-        return Dimensions(stream, tuple(kept) if any(kept) else ())
-
     def along(self, axis: str, address: str) -> tuple[str, ...]:
         """The names along an axis of a step, "d" or "d_ff"; empty where there are none."""
         block = _BLOCK.search(address)

@@ -49,7 +49,7 @@ def test_a_counterexample_is_told_in_full_and_exits_with_1(byhand: Call) -> None
     told = done.out[done.out.index("The counterexample") : done.out.index("The texts")]
     for line in ("text +3 4", "should come +1", "comes +0", r"logits\[1,1\] +0\.623490"):
         assert re.search(line, told), line
-    assert f"byhand trace {CLOCK} '3 4'" in " ".join(told.split())
+    assert f"byhand trace {CLOCK} --at 'logits[1,1]' '3 4'" in " ".join(told.split())
 
 
 def test_the_number_that_goes_wrong_is_the_one_that_the_trace_has(byhand: Call) -> None:
@@ -167,6 +167,31 @@ def test_a_search_that_is_stopped_keeps_what_is_decided_and_says_how_to_go_on(
         "what is decided is kept; go on with",
         f"  byhand prove tiny --length 2 --next a --resume {kept}",
     ]
+
+
+def test_a_second_ctrl_c_loses_nothing_either(
+    byhand: Call, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_said: object, resume: Path, **_more: object) -> Found:
+        resume.write_text("{}\n{}\n", "utf-8")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(proofs, "prove", interrupted)
+    done = byhand("prove", "tiny", "--length", "2", "--next", "a")
+    (kept,) = temporary.iterdir()
+    assert done.status == 130
+    assert f"  byhand prove tiny --length 2 --next a --resume {kept}\n" in done.err
+
+
+def test_ctrl_c_before_anything_is_decided_leaves_nothing_behind(
+    byhand: Call, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_said: object, **_more: object) -> Found:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(proofs, "prove", interrupted)
+    assert byhand("prove", "tiny", "--length", "2", "--next", "a").status == 130
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_search_that_ends_leaves_nothing_behind(byhand: Call, temporary: Path) -> None:

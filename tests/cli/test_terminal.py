@@ -36,10 +36,19 @@ SHORT = (
     "models", "count minigpt-init", "trace minigpt --shapes", "trace tiny --names tl",
     "trace abc-walkthrough", "trace tiny --at block.0.attn.weights[0,1,1] --lang es",
     "generate tiny -n 2 --temperature 0.8 --seed 1",
-    "--help", "trace --help", "check --help", "trace tinny", "trace tiny x y", "check tiny",
+    "prove tiny --length 2 --next a", "prove abc --up-to 2 --unmoved --printed 4 --lang es",
+    "--help", "trace --help", "check --help", "prove --help", "verify --help", "prove tiny",
+    "trace tinny", "trace tiny x y", "check tiny",
 )  # fmt: skip
 TO_COPY = "byhand trace "  # such a line is not broken
-STATUS = {"check journey": 1, "trace tinny": 2, "trace tiny x": 2, "check tiny": 2}
+STATUS = {
+    "check journey": 1,
+    "prove tiny --length": 1,
+    "prove tiny": 2,
+    "trace tinny": 2,
+    "trace tiny x": 2,
+    "check tiny": 2,
+}
 
 
 def status_of(call: str) -> int:
@@ -224,6 +233,7 @@ def test_wide_signs_take_two_columns_where_lines_are_broken() -> None:
 PRINTING = (
     "trace tiny", "trace tiny --json", "check journey --no-suspects", "explain tiny --only lens",
     "generate tiny -n 2", "generate tiny -n 2 --json", "models", "count tiny", "selftest", "--help",
+    "prove tiny --length 2 --next a", "prove tiny --length 2 --next a --json",
 )  # fmt: skip
 
 

@@ -24,8 +24,9 @@ from recalculating import (
 import byhand
 from byhand.document.media.xlsx import formulas, layout
 from byhand.document.media.xlsx.training import DOWN
+from byhand.errors import InputError
 from byhand.evaluate import Job, prepare
-from byhand.files import read_model
+from byhand.files import parse_model, read_model
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.adjoints import UNCOUNTED
@@ -396,3 +397,37 @@ def test_a_softmax_of_large_numbers_does_not_overflow(tmp_path: Path) -> None:
     trace = float64(large, "a b")
     assert float(trace["logits[0,0]"]) > 10_000  # e to that power is no float
     assert assert_says(by_formulas(saved(trace, tmp_path)), trace) > 10
+
+
+LOOKER = """\
+vocabulary: [a, b]
+text: a b a
+target: a
+model:
+  d_model: 2
+  context: 4
+  layers: 1
+  position: alibi
+  attention: {heads: 2, d_head: 1, queries: false, score_table: true, nothing: zero}
+  mlp: {d_ff: 1}
+weights:
+  embed.token: [[1, 0], [0, 1/2]]
+  block.0.attn.v: identity
+  block.0.attn.slopes: [0, ln(2)]
+  block.0.attn.score_table: [previous, {offsets: {-1: 0, -2: ln(3)}}]
+  block.0.attn.out: [[0, 1], [0, 1]]
+  block.0.mlp.hidden: [[0], [1]]
+  block.0.mlp.out: [[1, 0]]
+"""
+
+
+def test_scores_of_a_table_and_rows_that_see_nothing_are_recalculated(tmp_path: Path) -> None:
+    trace = byhand.trace(parse_model(LOOKER))
+    assert assert_says(by_formulas(saved(trace, tmp_path)), learned(trace)) > 150
+
+
+def test_a_model_with_words_of_its_own_is_refused(tmp_path: Path) -> None:
+    text = LOOKER.replace("target: a", "target: c\noutputs: [c]")
+    model = parse_model(text + "  head: [[1], [2]]\n")
+    with pytest.raises(InputError, match="and this model has two"):
+        saved(byhand.trace(model), tmp_path)

@@ -273,25 +273,28 @@ def _step(choosing: Choosing) -> Call:
     return choosing.made()
 
 
-FORMS = ("{0}", "{0} {0}", "[{0} {1}]", ". {1}", "(?<a>[{0} {1}]) .", "[{0}", "{{a}} {0}")
-NEXT = ("{0}", "{0} {1}", "text[-1]", "text[0] if len(text) > 1 else {0!r}", "a", "1 +", "parity")
+FORMS = ("{0}", "[{0} {1}]", ".", "(?<a>[{0} {1}])", "[{0}", "{{a}}", "{0} {1}", "{0}{{1,2}}")
+NEXT = ("{0}", "text[-1]", "text[0] if len(text) > 1 else text[-1]", "1 +", "parity")
 MOVED = (("--printed", "3"), ("--within", "1/1000"), ("--known-to", "bfloat16"),
-         ("--rounded-to", "float16"))  # fmt: skip
+         ("--rounded-to", "float16"), ("--moved", "0.001"))  # fmt: skip
 
 
 def _prove(choosing: Choosing) -> Call:
     random = choosing.random
     words = [choosing.word(), choosing.word()]
-    if random.random() < 0.5:
-        choosing.option("--texts", random.choice(FORMS).format(*words), 1)
-        choosing.option("--where", random.choice(("a: 0..2", "a: 0..1", "a: 1..2", "a")), 0.2)
+    if random.random() < 0.4:
+        form = random.choice(FORMS)
+        choosing.option("--texts", form.format(*words), 1)
+        choosing.option("--where", random.choice(("a: 0..2", "a")), 0.9 if "{{" in form else 0.02)
     else:
-        choosing.option(random.choice(("--up-to", "--length")), str(random.randint(1, 2)), 0.97)
+        context = 2 if choosing.model is None else choosing.model.spec.context or 2
+        length = str(random.randint(1, min(2, context)))
+        choosing.option(random.choice(("--up-to", "--length")), length, 0.98)
         choosing.option("--of", " ".join(words), 0.4)
-    for option, value in random.choices(_claims(choosing, words), k=random.choice((1,) * 9 + (2,))):
+    claims = _claims(choosing, words)
+    for option, value in random.choices(claims, k=2 if random.random() < 0.03 else 1):
         choosing.flag(option, 1) if value is None else choosing.option(option, value, 1)
-    choosing.option(*random.choice(MOVED), 0.4)
-    choosing.option("--moved", "0.001", 0.1)
+    choosing.option(*random.choice(MOVED), 0.95 if "--unmoved" in choosing.arguments else 0.25)
     choosing.option("--certificate", "@proof.json", 0.4)
     choosing.option("--resume", "@proof.journal", 0.2)
     choosing.option("--html", "@proof.html", 0.3)
@@ -305,13 +308,14 @@ def _prove(choosing: Choosing) -> Call:
 
 def _claims(choosing: Choosing, words: list[str]) -> list[tuple[str, str | None]]:
     random = choosing.random
+    leads = ("{0} over {1} by 1/100", "{0} over {1}", "{0} over {1}", "{0}")
     return [
         ("--next", random.choice(NEXT).format(*words)),
-        ("--continuation", random.choice(("copy", words[0], " ".join(words)))),
-        ("--file", random.choice(("@answers.py", "@nowhere.py"))),
-        ("--lead", random.choice(("{0} over {1} by 1/100", "{0} over {1}", "{0}")).format(*words)),
-        ("--at", choosing.address() + random.choice((" >= -1", " <= 1/3", ""))),
-        ("--agree", random.choice(("@odd.yaml", "tiny"))),
+        ("--continuation", random.choice(("copy", *words))),
+        ("--file", random.choice(("@answers.py",) * 4 + ("@nowhere.py",))),
+        ("--lead", random.choice(leads).format(*words)),
+        ("--at", choosing.address() + random.choice((" >= -1", " <= 1/3", " <= 1/3", ""))),
+        ("--agree", random.choice(("@odd.yaml",) * 3 + ("tiny",))),
         ("--constant", None),
         ("--unmoved", None),
     ]

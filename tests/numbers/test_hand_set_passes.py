@@ -11,6 +11,7 @@ import pytest
 
 from byhand import forward
 from byhand.backward import adjoint
+from byhand.errors import InputError
 from byhand.evaluate import work_out
 from byhand.numbers.allowed import Allowed
 from byhand.numbers.base import ABSENT, Numbers
@@ -138,6 +139,13 @@ def test_what_floats_give_is_allowed() -> None:
                 continue
             judged = allowed.judge(steps[step.address].value, (), claim)
             assert judged.possible, (step.address, judged)
+
+
+def test_on_a_device_limbs_refuse_rows_that_see_nothing() -> None:
+    case = next(case for case in cases() if case.spec.blocks)
+    with pytest.raises(InputError, match="need a key to look at for every query") as caught:
+        work_out(case.plan(), case.weights, case.tokens, Limbs(90, "cpu"), target=case.target)
+    assert caught.value.hint == "leave out --device"
 
 
 # ------------------------------------------------------------------ learning

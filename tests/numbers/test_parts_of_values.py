@@ -15,12 +15,16 @@ from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
+from byhand.numbers.forms import Forms, PreciseForms
 from byhand.numbers.pencil import Pencil
 
 RNG = np.random.default_rng(3)
 TABLE = np.round(RNG.standard_normal((5, 6)) * 8).astype(np.float32) / 16
 MATRIX = np.round(RNG.standard_normal((6, 6)) * 8).astype(np.float32) / 16
-SYSTEMS = [Exact(), Balls(80), Limbs(80), Floats("float32"), Floats("bfloat16"), Pencil(3)]
+SYSTEMS = [
+    *(Exact(), Balls(80), Limbs(80), Floats("float32"), Floats("bfloat16"), Pencil(3)),
+    *(Forms(), PreciseForms()),
+]
 
 
 def systems() -> list[Numbers]:

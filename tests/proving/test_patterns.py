@@ -238,7 +238,9 @@ def mistake(pattern: Any, **more: Any) -> InputError:
          "repetitions with many lengths, one after the other, multiply"),
         ("(A | B C){1,14}", "the pattern allows too many different forms of texts",
          "repetitions with many lengths, one after the other, multiply"),
+        ("(" * 2000 + "A", "nested more than 50 deep", None),
         ("A{200000}", "the texts of the pattern are too long", None),
+        ("(((A{9999}){9999}){9999}){9999}", "the texts of the pattern are too long", None),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_pattern_is_named(pattern: str, message: str, hint: str | None) -> None:
@@ -258,6 +260,7 @@ def test_a_mistake_in_a_pattern_is_named(pattern: str, message: str, hint: str |
         ({"a": "b", "b": "a"}, "relations run in a circle", "a"),
         ({"a": "b + 1"}, "there is no variable 'b' here", "a"),
         ({"a": "b*b", "b": "0..3"}, "this is not linear in variables", "a"),
+        ({"a": "-" * 1900 + "b", "b": "0..3"}, "this is not linear in variables", "a"),
         ({"a": "b / 2", "b": "0..3"}, "this is not linear in variables", "a"),
         ({"a": "b in 3", "b": "0..3"}, "b in 3 is not possible here", "a"),
         ({"a": "w", "w": ["A", "B"]}, "'w' stands for words, not for numbers", "a"),
@@ -284,10 +287,24 @@ def test_a_mistake_in_a_variable_is_named(where: Any, message: str, place: str) 
         ("a <= c", "there is no variable 'c' here"),
         ("a <=", "this is not linear in variables"),
         ("a > 9", "there is no text like this"),
+        (["a"], "a list of 1 is not possible here"),
     ],
 )
-def test_a_mistake_in_a_condition_is_named(condition: str, message: str) -> None:
+def test_a_mistake_in_a_condition_is_named(condition: Any, message: str) -> None:
     assert mistake("{a}", where={"a": "0..9"}, conditions=[condition]).message == message
+
+
+def test_families_of_a_condition_have_the_same_members() -> None:
+    where = {"a0..a1": "0..1", "b0..b2": "0..1"}
+    error = mistake("{a0} {a1} {b0} {b1} {b2}", where=where, conditions=["a <= b"])
+    assert error.message == "the families have different members"
+
+
+def test_too_many_variables_or_numbers_are_refused() -> None:
+    assert mistake("{a0}", where={"a0..a30000": "0..1"}).message == "too many variables"
+    error = mistake("{99999*a}", where={"a": "0..99999"})
+    assert error.message == "99999*a can have too many values"
+    assert mistake("{a}", where="a").message == "where is a table"
 
 
 @pytest.mark.parametrize(

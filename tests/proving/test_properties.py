@@ -129,7 +129,7 @@ def test_what_is_no_property_is_refused() -> None:
          "the next token is `A`, `B` or `C`."),
         ({"texts": {"up to": 3, "of": ["A", "B"]}, "claim": {"next": "majority"}},
          "After every text of up to 3 tokens of `A`, `B` (14 texts), the next token is the "
-         "majority of the text."),
+         "majority of its tokens."),
         ({"texts": {"length": 2}, "claim": "constant", "weights": {"printed": 4}},
          "After every text of 2 tokens (529 texts), the prediction is always the same. It must "
          "hold for all weights that print as the model's with 4 decimals."),
@@ -142,8 +142,8 @@ def test_what_is_no_property_is_refused() -> None:
          "must hold for all weights of block.* within 1e-3 of the model's."),
         ({"texts": ["A", "B", "C", "="], "claim": {"continuation": {"sorted": {"then": "<end>"}}},
           "weights": {"rounded to": "bfloat16"}},
-         "After each of 4 texts, from `A` to `=`, the greedy continuation is the text, sorted, "
-         "then `<end>`. The weights are rounded to bfloat16."),
+         "After each of 4 texts, from `A` to `=`, the greedy continuation is its tokens, "
+         "sorted, then `<end>`. The weights are rounded to bfloat16."),
         ({"texts": "A +", "claim": [{"at": "block.0.attn.weights[0,-1,0]", "at least": 0.1},
                                     {"next": "A"}], "weights": {"known to": "float16"}},
          "After every text `A +` (one text), `block.0.attn.weights[0,-1,0]` is at least 0.1. For "
@@ -151,7 +151,7 @@ def test_what_is_no_property_is_refused() -> None:
          "model's in float16."),
         ({"texts": "[0-9]{20}", "claim": {"continuation": {"sum": {"digits": 3}}}},
          "After every text `[0-9]{20}` (100,000,000,000,000,000,000 texts), the greedy "
-         "continuation is the sum of the text in 3 digits."),
+         "continuation is the sum of its numbers in 3 digits."),
     ],
 )  # fmt: skip
 def test_a_property_is_said_in_sentences(tree: Any, words: str) -> None:

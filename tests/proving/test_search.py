@@ -74,7 +74,7 @@ def test_an_adder_is_right_for_every_pair_of_numbers() -> None:
     outcome = prove(sums(2))
     assert (outcome.answer, outcome.texts) == (PROVEN, 10_000)
     assert by(outcome).count("letters") > 50
-    assert outcome.passes < 100
+    assert outcome.passes < 3_000  # of three goals, most of them of sampled texts
     assert outcome.least is not None
     assert Fraction("0.99") < (outcome.least.lead or 0) <= 1
 

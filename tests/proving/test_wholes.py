@@ -120,6 +120,50 @@ def test_ends_hold_where_conditions_bind_variables_together(
         assert max(each) <= found.ends[1]
 
 
+tokens = st.sampled_from(["text[0]", "text[1]", "text[2]", "'a'", "'b'", "'c'"])
+questions = st.one_of(
+    st.tuples(tokens, st.sampled_from(["==", "!=", "<", ">="]), tokens).map(" ".join),
+    st.tuples(tokens, tokens, tokens).map(lambda t: "{} in ({}, {})".format(*t)),
+    tokens.map(lambda t: f"{t} in 'ab'"),
+    tokens.map(lambda t: f"{t}.startswith('a')"),
+    tokens.map(lambda t: f"text.count({t}) == 2"),
+    tokens.map(lambda t: f"text.index({t}) > 0 if {t} in text else True"),
+    st.just("sorted(text)[0] == 'a'"),
+    st.just("text[::-1] == text"),
+    st.just("max(text) > text[0]"),
+    st.just("len(set(text)) == 1"),
+    st.just("{'a': 1, 'b': 2, 'c': 3}[text[0]] < 2"),
+)
+
+
+def joined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.tuples(inner, st.sampled_from(["and", "or", "!=", "if 1 else"]), inner).map(
+        lambda t: "({}) {} ({})".format(*t)
+    )
+
+
+@settings(max_examples=examples(500))
+@given(st.recursive(questions, joined, max_leaves=4), st.lists(values, min_size=3, max_size=3))
+def test_a_word_over_a_region_is_that_of_every_text(
+    question: str, allowed: list[tuple[int, ...]]
+) -> None:
+    letters = {number: "abc"[number % 3] for number in range(-9, 19)}
+    where = region(**dict(zip(NAMES, allowed, strict=True)))
+    compiled = compile_expression(question, ("text",))
+    written = Function(
+        lambda found: compiled.call(
+            *[[Words.of(found[name], letters) for name in NAMES] for _text in compiled.names]
+        ),
+        question,
+    )
+    each = {written.at(dict(zip(NAMES, point, strict=True))) for point in product(*allowed)}
+    found = over(written, where)
+    if isinstance(found, Varies):
+        assert set(found.names) <= set(where.free)
+    else:
+        assert each == {found}
+
+
 # ------------------------------------------------------------------------------- digits of a sum
 
 

@@ -107,3 +107,15 @@ def test_of_a_larger_vocabulary_shorter_texts_come_first() -> None:
 def test_what_cannot_be_asked_is_refused(request_: dict[str, str]) -> None:
     with pytest.raises(ByhandError):
         proven(request_.pop("claim"), **request_)
+
+
+def test_texts_of_several_lengths_are_listed_the_shorter_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = proven("table", "up to 2")
+    assert found["opens"][:8] == ["0", "1", "2", "3", "4", "5", "6", "0 0"]
+    assert found["html"].count("<tr>") == 1 + 56  # the heads, and every text
+    monkeypatch.setattr(all_texts, "MOST_ROWS", 10)
+    fewer = proven("table", "up to 2")
+    assert fewer["opens"] == found["opens"][:10]
+    assert "46 more texts" in fewer["html"]

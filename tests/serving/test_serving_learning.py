@@ -63,7 +63,7 @@ def test_steps_one_by_one_are_steps_at_once() -> None:
 def test_moments_go_on_when_the_rate_changes_and_begin_anew_with_another_optimizer() -> None:
     rates = [Fraction(1, 10), Fraction(1, 10), Fraction(1, 20)]
     tiny_model = open_model("tiny")
-    batch = read_batch(tiny_model.vocabulary, ("a b",), target=tiny_model.vocabulary.id("c"))
+    batch = read_batch(tiny_model, ("a b",), target=tiny_model.vocabulary.id("c"))
     rules = [Rule("adam", rate, step=at) for at, rate in enumerate(rates, 1)]
     expected = learning.Lesson(tiny_model, batch, last=True).learn(rules, Floats("float64"))
     both = tiny(lesson(2, optimizer="adam"), lesson(1, optimizer="adam", rate="0.05"))

@@ -107,6 +107,10 @@ class _StepTables(Tables):
         """The id itself, since only the trace knows the word."""
         return str(id)
 
+    def names(self, address: str, axes: Sequence[str]) -> tuple[Sequence[str], ...]:
+        """None: only the trace knows the model's."""
+        return tuple(() for _axis in axes)
+
     def row_label(self, step: Step, place: int) -> str:
         """The position, without its target."""
         return self.labels[place] if step.op == "losses" else super().row_label(step, place)

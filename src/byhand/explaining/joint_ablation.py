@@ -130,14 +130,22 @@ class _Together:
         self.known = self._known()
 
     def _known(self) -> Mapping[str, Worked] | None:
-        """The values that the pass begins with, copied for each part; None if some are missing."""
+        """The values that the pass begins with, copied for each part; None if some are missing.
+
+        Attention weights that no part changes, for want of queries, are worked out again.
+        """
         changed: set[str] = set()
         first: dict[str, None] = {}
-        for step in self.trace.plan.only([self.end]):
+        plan = self.trace.plan
+        for step in plan.only([self.end]):
             reads = [read for read in step.reads if not read.startswith(WEIGHT)]
             if changed.intersection(reads):
                 changed.add(step.address)
-                first.update(dict.fromkeys(read for read in reads if read not in changed))
+                first.update(
+                    (read, None)
+                    for read in reads
+                    if read not in changed and "key" not in plan[read].axes
+                )
             elif step.address in self.silent:
                 changed.add(step.address)
                 first[step.address] = None

@@ -50,10 +50,11 @@ def make_model(
     or nested lists of numbers: whole numbers, Fractions, floats (exact dyadic rationals) and texts
     ("1/3", "0.2", "sqrt(2)/2"); or any other form that a model file allows ("identity",
     "@embed.token", {"normal": {…}}).  `block.*` stands for every layer.  `vocabulary` is a list of
-    words, {"kind": "characters", "tokens": […]}, or the vocabulary of another model.  `name`,
+    words, {"kind": "characters", "tokens": […]}, or the vocabulary of another model.  `outputs`
+    are the words that the model answers with, where they are not those of its texts.  `name`,
     `about` and `notes` are shown; `text` and `target` are the defaults of a trace; the token `end`
-    ends a generation.  Errors read as for a model file, with the name of the weight and the index
-    of the entry.
+    ends a generation; `outputs` are the words of the answer, where they are no tokens.  Errors read
+    as for a model file, with the name of the weight and the index of the entry.
 
     >>> model = make_model(
     ...     {"d_model": 2, "layers": 0, "head": {"tied": False}},

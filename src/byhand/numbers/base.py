@@ -55,7 +55,7 @@ class Printed:
     @property
     def radius(self) -> Fraction:
         """Half a unit of the last place."""
-        return Fraction(1, 2 * 10**self.places)
+        return Fraction(10) ** -self.places / 2
 
 
 @dataclass(frozen=True, slots=True)

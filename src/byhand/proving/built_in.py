@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from byhand.errors import InputError
+from byhand.errors import InputError, TextError
 from byhand.files import scalars
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
 from byhand.proving.callables import FUNCTIONS
 from byhand.proving.claims import Function
 from byhand.proving.domain import Reckoned
-from byhand.proving.scopes import Scope
+from byhand.proving.scopes import Scope, Spelling
 from byhand.proving.words import Words
 
 NAMES = ("copy", "sorted", "sum", "parity", "count", "majority")
@@ -39,7 +39,10 @@ def built_in(name: str, node: Node, scope: Scope) -> Function:
     settings.only(*_KEYS[name])
     make = {"copy": _copy, "sorted": _sorted, "sum": _sum, "parity": _parity, "count": _count,
             "majority": _majority}[name]  # fmt: skip
-    call = _followed(make(settings, scope), settings.get("then"))
+    then = settings.get("then")
+    call = make(settings, scope)
+    if then is not None:
+        call = _followed(call, _tokens(then, scope.answers))
     return _of_places(call, settings.get("of"), scope, name)
 
 
@@ -72,11 +75,8 @@ def _of_places(call: Call, of: Node | None, scope: Scope, name: str) -> Function
     return Function(collected, f"{name}({', '.join(part.source for part in parts)})")
 
 
-def _followed(call: Call, then: Node | None) -> Call:
+def _followed(call: Call, more: tuple[str, ...]) -> Call:
     """The function, with fixed tokens at the end."""
-    if then is None:
-        return call
-    more = [scalars.text(item) for item in (then.items if isinstance(then, List) else (then,))]
 
     def followed(places: list[Any]) -> Any:
         found = call(places)
@@ -126,9 +126,21 @@ def _number(place: Any) -> Any:
     )
 
 
-def _counted(node: Node) -> tuple[str, ...]:
-    items = node.items if isinstance(node, List) else (node,)
-    return tuple(scalars.text(item) for item in items)
+def _tokens(node: Node, known: Spelling) -> tuple[str, ...]:
+    """The tokens that a setting names, which must be known."""
+    words: list[str] = []
+    for item in node.items if isinstance(node, List) else (node,):
+        words.append(scalars.text(item))
+        try:
+            known.tokens.id(words[-1])
+        except TextError as error:
+            raise item.refused(error) from None
+    return tuple(words)
+
+
+def _token(node: Node, known: Spelling) -> str:
+    (word,) = _tokens(node, known) if isinstance(node, Scalar) else (scalars.text(node),)
+    return word
 
 
 def _number_of(counted: Sequence[str], places: list[Any]) -> int:
@@ -148,13 +160,13 @@ def _count(settings: Table, scope: Scope) -> Call:
             _("the key {key} is missing").format(key=repr("counting")),
             expected="count: {counting: A}",
         )
-    counted = _counted(counting)
+    counted = _tokens(counting, scope.spelling)
     return lambda places: _number_of(counted, places)
 
 
 def _parity(settings: Table, scope: Scope) -> Call:
     counting = settings.get("counting")
-    counted = None if counting is None else _counted(counting)
+    counted = None if counting is None else _tokens(counting, scope.spelling)
     even, odd = _even_and_odd(settings, scope)
 
     def parity(places: list[Any]) -> str:
@@ -172,7 +184,7 @@ def _even_and_odd(settings: Table, scope: Scope) -> tuple[str, str]:
                 _("even and odd are given together"), expected="even, odd", found=usual
             )
     if given[0] is not None and given[1] is not None:
-        return scalars.text(given[0]), scalars.text(given[1])
+        return _token(given[0], scope.answers), _token(given[1], scope.answers)
     for even, odd in (("even", "odd"), (scope.spelling.word(0), scope.spelling.word(1))):
         if scope.answers.id(even) is not None and scope.answers.id(odd) is not None:
             return even, odd
@@ -184,7 +196,7 @@ def _even_and_odd(settings: Table, scope: Scope) -> tuple[str, str]:
 def _majority(settings: Table, scope: Scope) -> Call:
     """The token at most places; of a tie all its tokens, or the one that `tie` gives."""
     tie = settings.get("tie")
-    said = None if tie is None else scalars.text(tie)
+    said = None if tie is None else _token(tie, scope.answers)
 
     def majority(places: list[Any]) -> Any:
         sure: dict[str, int] = {}

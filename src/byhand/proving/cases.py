@@ -73,7 +73,6 @@ class GoalWork:
         self.shape, self.claim = goal.shape, goal.claim
         self.answers = self.property.model.spec.answers
         self.fast = Passing(models, goal, precise=False)
-        self._by_letters_alone, self._one_by_one = 0, 0  # assignments of regions up to MOST
         self._retried, self._settled = 0, 0  # regions tried in Arb, and decided there
         self._judged: dict[tuple[tuple[int, ...], Question], Judgement] = {}
         self._size = 0  # entries of the embeddings of one region, as seen last
@@ -101,7 +100,7 @@ class GoalWork:
         todo: list[Node] = []
         for path, allowed, share in reversed(unit.parts):
             todo.append((path, Region(self.shape, allowed), share))
-            if not path:
+            if not path and not self._enumerable(todo[-1][1]):
                 self._propose(sampled(todo[-1][1], SAMPLED))
         few: list[Node] = []
         while (todo or few) and report.counterexample is None:
@@ -171,8 +170,8 @@ class GoalWork:
         box = region.box
         if box <= FEWEST or box > MOST:
             return box <= FEWEST
-        seen = self._by_letters_alone + self._one_by_one
-        if seen >= SEEN and self._by_letters_alone < seen / 4:
+        by_letters, one_by_one = self.models.by_letters, self.models.one_by_one
+        if by_letters + one_by_one >= SEEN and 3 * by_letters < one_by_one:
             return True
         return box * self.property.model.spec.d_model <= 4 * self._size  # four times a pass
 
@@ -181,7 +180,7 @@ class GoalWork:
             [held for _node, _question, held in batch],
             [question for _node, question, _held in batch],
         )
-        self._report.passes += len(self.fast.texts)
+        self._report.passes += len(self.fast.texts) * len(batch)
         self._size = len(found.keys) * len(self.shape.places) * self.property.model.spec.d_model
         undecided: list[Undecided] = []
         for case, (node, question, held) in enumerate(batch):
@@ -213,7 +212,7 @@ class GoalWork:
 
     def _decided(self, node: Node, question: Question, found: Findings, case: int) -> None:
         if node[1].box <= MOST:
-            self._by_letters_alone += node[1].box
+            self.models.by_letters += node[1].box
         self._tell(node, by="letters", **self._told(found, case, question))
 
     def _told(self, found: Findings, case: int, question: Question) -> dict[str, Any]:
@@ -261,7 +260,7 @@ class GoalWork:
             least = min(known, key=lambda k: leads[k])
             told["lead"] = rounded_down(Fraction(leads[least]))
             told["where"] = texts.tokens[least].tolist()
-        self._one_by_one += region.box
+        self.models.one_by_one += region.box
         self._tell(node, by="each", **told)
 
     def _questions(

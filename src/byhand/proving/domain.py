@@ -231,12 +231,11 @@ class Region:
             region = todo.pop()
             if region is None:
                 continue
-            name = next(iter(region.free), None)
-            if name is None:
-                assigned = {one: values[0] for one, values in region.allowed.items()}
-                if region.holds(assigned):
-                    return assigned
-            else:
+            assigned = {one: values[0] for one, values in region.allowed.items()}
+            if region.holds(assigned):
+                return assigned
+            if region.free:
+                name = region.free[0]
                 todo.extend(reversed(region.cut(name, region.allowed[name][:1])))
         return None
 
@@ -274,30 +273,38 @@ class Region:
         Variables that no place and no condition binds together are counted apart.
         """
         total = 1
-        for names in self._bound_together():
-            if prod(len(self.allowed[name]) for name in names) > COUNTED:
+        for part in self._parts():
+            if part.box > COUNTED:
                 return None
-            part = Region(
-                Shape(
-                    tuple(p for p in self.shape.places if _about(p.value, names)),
-                    (),
-                    tuple(c for c in self.shape.conditions if _about(c, names)),
-                ),
-                {name: self.allowed[name] for name in names},
-            )
             total *= sum(1 for _assigned in part.assignments())
         return total
 
-    def _bound_together(self) -> list[tuple[str, ...]]:
-        groups: list[set[str]] = [{name} for name in self.allowed]
-        numbers = [p.value for p in self.shape.places if isinstance(p.value, Whole)]
-        for number in (*numbers, *self.shape.conditions):
-            met = [group for group in groups if group.intersection(number.names)]
-            if len(met) > 1:
-                groups = [group for group in groups if group not in met]
-                groups.append(set().union(*met))
-        return [tuple(name for name in self.allowed if name in group) for group in groups]
+    def _parts(self) -> list[Region]:
+        """The region as parts with variables of their own, which nothing binds together."""
+        groups = {name: [name] for name in self.allowed}
+        places = [p for p in self.shape.places if isinstance(p.value, Whole) and p.value.factors]
+        conditions = [number for number in self.shape.conditions if number.factors]
+        for number in (*(_whole(place) for place in places), *conditions):
+            first, *others = number.names
+            for other in others:
+                if groups[other] is not groups[first]:
+                    groups[first] += groups[other]
+                    groups.update(dict.fromkeys(groups[other], groups[first]))
+        parts: dict[int, tuple[list[str], list[Place], list[Whole]]] = {}
+        for group in groups.values():
+            parts[id(group)] = group, [], []
+        for place in places:
+            parts[id(groups[_whole(place).names[0]])][1].append(place)
+        for number in conditions:
+            parts[id(groups[number.names[0]])][2].append(number)
+        return [
+            Region(
+                Shape(tuple(held), (), tuple(kept)), {name: self.allowed[name] for name in group}
+            )
+            for group, held, kept in parts.values()
+        ]
 
 
-def _about(value: Whole | Computed, names: tuple[str, ...]) -> bool:
-    return isinstance(value, Whole) and not set(names).isdisjoint(value.names)
+def _whole(place: Place) -> Whole:
+    assert isinstance(place.value, Whole)
+    return place.value

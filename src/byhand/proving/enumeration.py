@@ -37,16 +37,22 @@ class Enumeration:
 
     def __init__(self, model: Weighed) -> None:
         self.model = model
-        self.passes = 0
+        self.passes = 0  # prefixes and texts worked out
 
     def logits(self, texts: Texts) -> Iterator[Block]:
         """The logits after each text, block by block."""
-        if self.model.model.spec.causal:
-            yield from self._after(texts, 0, range(len(texts)), {}, np.zeros(len(texts), np.intp))
-        else:
+        if not self.model.model.spec.causal:
             for block in self._side_by_side(texts, "logits"):
                 last = block.value.each(lambda x: x[..., -1, :])
                 yield Block(block.start, block.stop, block.nodes, last)
+            return
+        level, past, parents = 0, dict[str, Form](), np.zeros(len(texts), np.intp)
+        for known in range(1, texts.tokens.shape[1]):
+            begins = texts.branches < known
+            found = self.model.prefixes.get(_key(texts, np.flatnonzero(begins), known))
+            if found is not None:
+                level, past, parents = known, found, np.cumsum(begins) - 1
+        yield from self._after(texts, level, range(len(texts)), past, parents)
 
     def step(self, texts: Texts, address: str) -> Iterator[Block]:
         """A step of the pass of each text, block by block."""
@@ -58,7 +64,7 @@ class Enumeration:
         for start in range(0, len(texts), size):
             tokens = texts.tokens[start : start + size]
             value = self.model.step(self.model.embedded(tokens), address)
-            self.passes += 1
+            self.passes += len(tokens)
             yield Block(start, start + len(tokens), np.arange(len(tokens)), value)
 
     def _after(
@@ -69,28 +75,35 @@ class Enumeration:
         begins = texts.branches[rows.start : rows.stop] <= level
         begins[0] = True
         firsts = np.flatnonzero(begins)
-        last = level == texts.tokens.shape[1] - 1
-        model = self.model
-        kept = [] if last else [*(model.joined if level else model.kept).values()]
-        plan = model.plan(1, level, "logits") if last else model.plan(1, level, *kept)
+        model, last = self.model, level == texts.tokens.shape[1] - 1
+        kept = [*(model.joined if level else model.kept).values()]
+        wanted = ["logits", *kept] if last else kept
+        plan = model.plan(1, level, *wanted)
         for place in range(0, len(firsts), BLOCK):
             some = firsts[place : place + BLOCK]
             end = firsts[place + BLOCK] if place + BLOCK < len(firsts) else len(begins)
             nodes = np.cumsum(begins[some[0] : end]) - 1
             within = range(rows.start + int(some[0]), rows.start + int(end))
             found: list[Form] = []
-            if last or kept:
+            if wanted:
                 tokens = texts.tokens[rows.start + some, level][:, None]
                 embedded = model.embedded(tokens, level, texts.tokens.shape[1])
                 before = {name: take_cases(form, parents[some]) for name, form in past.items()}
-                found = model.work(plan, embedded, before, ["logits"] if last else kept)
-                self.passes += 1
+                found = model.work(plan, embedded, before, wanted)
+                self.passes += len(some)
+            handed_on = dict(zip(model.kept, found[last:], strict=True))
+            if len(within) == len(texts):
+                model.remember(_key(texts, some, level + 1), handed_on)
             if last:
                 value = found[0].each(lambda x: x[..., -1, :])
                 yield Block(within.start, within.stop, nodes, value)
             else:
-                handed_on = dict(zip(model.kept, found, strict=True))
                 yield from self._after(texts, level + 1, within, handed_on, nodes)
+
+
+def _key(texts: Texts, some: Places, length: int) -> tuple[int, bytes]:
+    """The prefixes of this length of some texts, as a key."""
+    return length, texts.tokens[some, :length].tobytes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,11 @@ class Followed:
     next: int | None
 
 
-def next_tokens(model: Model, region: Region, *, seconds: float) -> Iterator[Followed]:
+def next_tokens(model: Model, region: Region, *, until: float) -> Iterator[Followed]:
     """Every text of a region, sorted by its tokens, with its next token.
 
-    After so many seconds, what enclosures leave open stays undecided.
+    From `until` on, a time of `time.monotonic`, what enclosures leave open stays undecided.
     """
-    until = time.monotonic() + seconds
     texts = texts_of(region)
     for block in Enumeration(Weighed(model, Embedding(model))).logits(texts):
         count = len(block.nodes)

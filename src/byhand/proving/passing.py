@@ -22,6 +22,7 @@ class Models:
     def __init__(self, property: Property) -> None:
         self.property = property
         self.free = property.moved > 0 or ranged(property.model)  # more than one model is meant
+        self.by_letters, self.one_by_one = 0, 0  # assignments of small regions, by how decided
         self._embeddings: dict[int, Embedding] = {}
         self._weighed: dict[tuple[int, bool], Weighed] = {}
 

@@ -34,6 +34,7 @@ from byhand.proving.sequences import (
 )
 from byhand.tokens import Tokenizer, Vocabulary
 
+DEEPEST = 50  # parentheses within each other
 _COUNT = re.compile(r"\{\s*([0-9]{1,6})\s*(?:(,)\s*([0-9]{1,6})?\s*)?\}")
 _NAME = re.compile(r"[^\W\d]\w*")
 _NUMBERED = re.compile(r"([^\W\d]\w*?)(?:([0-9]{1,6})|\[([0-9]{1,6})\])")
@@ -157,6 +158,8 @@ class _Reader:
                 raise self.wrong(_("the name {name} is given twice").format(name=repr(name)))
             self.names.add(name)
             self.at = end + 1
+        if self.depth >= DEEPEST:
+            raise self.wrong(_("nested more than {count} deep").format(count=DEEPEST))
         self.depth += 1
         options = [self.row()]
         while self.text[self.at : self.at + 1] == "|":

@@ -32,6 +32,7 @@ from byhand.worked import Worked
 Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 TOKENS = 0  # any id: embeddings are given
+REMEMBERED = 8  # sets of prefixes
 MOVED = 256  # entries of embeddings that get letters of their own where they may be moved
 
 
@@ -47,9 +48,18 @@ class Weighed:
         for name in model.weights:  # before any text: weights known within ranges get letters
             self.admitted(name)
         self._plans: dict[tuple[Any, ...], Plan] = {}
+        self.prefixes: dict[tuple[int, bytes], dict[str, Form]] = {}  # keys and values after them
         # what later positions read of a first one, and of one that has others before it
         self.kept = keys_and_values(forward.plan(model.spec, 1))
         self.joined = {past: past.replace(".past_", ".all_") for past in self.kept}
+
+    def remember(self, key: tuple[int, bytes], past: dict[str, Form]) -> None:
+        """Keeps the keys and values of some prefixes, the last few, for texts that go on from
+        there."""
+        if key not in self.prefixes and past:
+            while len(self.prefixes) >= REMEMBERED:
+                del self.prefixes[next(iter(self.prefixes))]
+            self.prefixes[key] = past
 
     def plan(self, length: int, past: int, *wanted: str) -> Plan:
         """The plan of what is wanted, of so many positions after a past."""

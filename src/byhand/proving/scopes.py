@@ -13,7 +13,7 @@ from typing import Any
 
 from byhand.errors import InputError
 from byhand.proving.claims import Function
-from byhand.proving.domain import Place, Reckoned, Shape, Varies, Whole
+from byhand.proving.domain import Place, Shape, Varies, Whole
 from byhand.proving.functions import Compiled, compile_expression, compile_file, without_value
 from byhand.proving.words import Words
 from byhand.tokens import Tokenizer
@@ -82,7 +82,7 @@ class Word:
 
         def word(values: Mapping[str, Any]) -> Any:
             label = number(values)
-            return Words.of(label, spelled) if isinstance(label, Reckoned) else spelled[label]
+            return spelled[label] if isinstance(label, int) else Words.of(label, spelled)
 
         return word
 

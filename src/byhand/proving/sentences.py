@@ -138,7 +138,9 @@ _BUILT_IN = ("copy", "sorted", "sum", "parity", "count", "majority")
 
 
 def _built_in(name: str, settings: Mapping[str, Any]) -> str:
-    of = _tokens(settings["of"]) if "of" in settings else _("the text")
+    usual = {"sum": _("its numbers"), "parity": _("its numbers"), "sorted": _("its tokens"),
+             "majority": _("its tokens")}.get(name, _("the text"))  # fmt: skip
+    of = _tokens(settings["of"]) if "of" in settings else usual
     counting = _tokens(settings["counting"]) if "counting" in settings else ""
     match name:
         case "copy":

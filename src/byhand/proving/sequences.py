@@ -11,7 +11,7 @@ from byhand.language import _
 
 MOST_SHAPES = 10_000
 LONGEST = 100_000  # places of one text
-MOST_PLACES = 2_000_000  # of all sequences together
+MOST_PLACES = 4_000_000  # of all sequences together, as long as the longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +90,19 @@ def any_of(ids: tuple[int, ...], least: int, most: int) -> tuple[Sequence, ...]:
 
 def expanded(part: Part) -> tuple[Sequence, ...]:
     """Every sequence that a pattern allows; an InputError where there are too many."""
-    if _count(part) > MOST_SHAPES:
+    count, longest = _count(part), _longest(part)
+    if count > MOST_SHAPES:
         raise InputError(
             _("the pattern allows too many different forms of texts"),
             expected=_("at most {count}").format(count=f"{MOST_SHAPES:,}"),
             hint=_("repetitions with many lengths, one after the other, multiply"),
         )
-    found: list[Sequence] = []
-    places = 0
-    for row in dict.fromkeys(_sequences(part)):
-        places += len(row)
-        if len(row) > LONGEST or places > MOST_PLACES:
-            raise InputError(
-                _("the texts of the pattern are too long"),
-                expected=_("at most {count} tokens").format(count=f"{LONGEST:,}"),
-            )
-        found.append(_members_counted(row))
+    if longest > LONGEST or count * longest > MOST_PLACES:
+        raise InputError(
+            _("the texts of the pattern are too long"),
+            expected=_("at most {count} tokens").format(count=f"{LONGEST:,}"),
+        )
+    found = [_members_counted(row) for row in dict.fromkeys(_sequences(part))]
     if () in found:
         raise InputError(
             _("the pattern allows an empty text"),
@@ -132,6 +129,20 @@ def _count(part: Part) -> int:
             if each == 1:
                 return most - least + 1
             return sum(min(each**n, MOST_SHAPES + 1) for n in range(least, min(most, 60) + 1))
+    return 1
+
+
+def _longest(part: Part) -> int:
+    """How many places a sequence has, at most."""
+    match part:
+        case Row(parts=parts):
+            return sum(map(_longest, parts))
+        case Either(options=options):
+            return max(map(_longest, options))
+        case Named(part=inner):
+            return _longest(inner)
+        case Times(part=inner, most=most):
+            return _longest(inner) * most
     return 1
 
 

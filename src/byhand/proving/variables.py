@@ -281,7 +281,7 @@ def _compared(node: Scalar, index: int | None, found: Variables) -> list[Whole]:
             own = index is not None and name in found.families
             return _form(f"{name}{index}" if own else name, found, node)
 
-        return _linear(one, stands_for, node)
+        return _form_of(one, stands_for, node)
 
     sides = [side(one) for one in (tree.left, *tree.comparators)]
     conditions: list[Whole] = []
@@ -325,7 +325,7 @@ def names_in(text: str, node: Node | None) -> list[str]:
 
 def linear(text: str, stands_for: Callable[[str], Whole], node: Node | None = None) -> Whole:
     """The linear form that an expression writes down."""
-    return _linear(_tree(text, node), stands_for, node)
+    return _form_of(_tree(text, node), stands_for, node)
 
 
 def _tree(text: str, node: Node | None) -> ast.expr:
@@ -341,6 +341,13 @@ def _not_linear(found: str, node: Node | None) -> NoReturn:
     message = _("this is not linear in variables")
     facts = {"expected": "s - a, 2*a + 1", "found": found.strip()[:60] or _("nothing")}
     raise node.wrong(message, **facts) if node else InputError(message, **facts)
+
+
+def _form_of(tree: ast.expr, stands_for: Callable[[str], Whole], node: Node | None) -> Whole:
+    try:
+        return _linear(tree, stands_for, node)
+    except RecursionError:
+        _not_linear(_("something nested too deeply"), node)
 
 
 def _linear(tree: ast.expr, stands_for: Callable[[str], Whole], node: Node | None) -> Whole:

@@ -6,11 +6,14 @@ prove      the texts that may be chosen; with a claim, the answer and its pictur
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from string import ascii_lowercase
+from time import monotonic
 from typing import Any
 
 from byhand.document.compose.proof import sections
 from byhand.document.compose.proof.answers import answer
+from byhand.document.compose.proof.next_tokens import MOST_ROWS, squared
 from byhand.document.compose.proof.next_tokens import next_tokens as table_of
 from byhand.document.media.html import served
 from byhand.document.parts import CaseTable, Part
@@ -58,7 +61,7 @@ def prove(library: Library, asked: Mapping[str, Any], progress: Progress | None)
         case None:
             return said
         case "table":
-            return said | _table(model, texts)
+            return said | _table(model, texts, choices[texts])
         case _:
             return said | _judged(search(_property(model, texts, asked), seconds=SECONDS))
 
@@ -129,15 +132,17 @@ def _opens(outcome: Outcome, parts: list[Part]) -> list[str]:
     return [_text(outcome.property.own, region.text(at)) for at in region.assignments()]
 
 
-def _table(model: Model, texts: str) -> dict[str, Any]:
+def _table(model: Model, texts: str, count: int) -> dict[str, Any]:
     """What comes next after every text, each proven by itself."""
     domain = simple(model, **_domain(model, texts), constant=True)
     regions = [region for goal in domain.goals if (region := goal.shape.whole) is not None]
-    found = [one for region in regions for one in next_tokens(model, region, seconds=SECONDS)]
-    picture, shown = table_of(model, found)
+    until = monotonic() + SECONDS
+    every = (one for region in regions for one in next_tokens(model, region, until=until))
+    lengths = [len(region.shape.places) for region in regions]
+    shown = list(islice(every, None if squared(model, lengths) else MOST_ROWS))
     return {
         "answer": None,
-        "html": served.parts([picture]),
+        "html": served.parts([table_of(model, shown, count)]),
         "example": None,
         "opens": [_text(model, one.tokens) for one in shown],
     }

@@ -71,8 +71,7 @@ def _edit(state: State, library: Library, progress: Progress | None) -> Edited:
         spec = changed_spec(model.spec, state.architecture)
         weights, said = fitted(model.weights, spec)
         notes += said
-        names = model.dimensions.fitting(spec)
-        model = replace(model, spec=spec, weights=weights, dimensions=names)
+        model = replace(model, spec=spec, weights=weights)
     pupil = None
     if state.lessons:
 

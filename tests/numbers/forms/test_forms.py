@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from byhand.errors import InputError
+from byhand.evaluate import trace
 from byhand.expression import parse
+from byhand.models import open_model
 from byhand.numbers.base import Printed, Within
 from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.numbers.exact import Exact
 from byhand.numbers.forms import (
     Form,
@@ -185,8 +188,8 @@ def test_the_largest_is_proven_for_all_cases_or_undecided(numbers: Forms) -> Non
 def test_what_forms_cannot_do_is_said() -> None:
     numbers = Forms()
     assert not numbers.learns
-    with pytest.raises(InputError, match="cannot work out losses"):
-        numbers.loss(numbers.admit(np.ones((1, 2))), target=0)
+    with pytest.raises(InputError, match="cannot work out gradients"):
+        numbers.losses(numbers.admit(np.ones((1, 2))), [0])
     with pytest.raises(InputError, match="no activation"):
         numbers.activate(numbers.admit(np.ones((1, 2))), kind="sine")
     with pytest.raises(InputError, match="not a finite number"):
@@ -219,3 +222,19 @@ def test_an_infinite_value_that_no_query_sees_does_no_harm() -> None:
     low, high = ends(numbers.mix(numbers.softmax(scores), values))
     assert (low[0, 0, 0, 0], high[0, 0, 0, 0]) == pytest.approx((1, 1))
     assert high[0, 0, 1, 0] == np.inf
+
+
+@SYSTEMS
+def test_a_trace_in_forms_holds_the_exact_one(numbers: Forms) -> None:
+    model = open_model("abc")
+    exact, found = trace(model, model.text), trace(model, model.text, numbers)
+    for step in exact.plan:
+        if step.op not in ("given", "argmax"):
+            for index, entry in exact[step.address].entries():
+                enclosure = found[step.address].at(index)
+                assert (entry is None) == (enclosure is None)
+                if entry is not None:
+                    middle, radius = map(Fraction, entry.interval(40))
+                    assert enclosure.overlaps(Enclosure(middle, radius))
+                    assert enclosure.rad < 1e-12
+    assert [one.id for one in exact.next] == [one.id for one in found.next]

@@ -11,7 +11,7 @@ from flint import arb, ctx
 
 from byhand.numbers.enclosed.balls.functions import ACTIVATIONS
 from byhand.numbers.enclosed.balls.slopes import BENT, SLOPES
-from byhand.numbers.forms.exponential import RELATIVE, power, power_above, power_below
+from byhand.numbers.forms.exponential import RELATIVE, logarithm, power, power_above, power_below
 from byhand.numbers.forms.normal import normal_share
 from byhand.numbers.forms.rounding import FLOOR
 from byhand.numbers.forms.smooth import FUNCTIONS, SLOPE_ERROR
@@ -34,6 +34,17 @@ def test_e_to_the_x_is_within_its_bound() -> None:
         for x, y in zip(exponents.tolist(), power(exponents).tolist(), strict=True):
             real = arb(x).exp()
             assert abs(real - y) < real * RELATIVE
+
+
+def test_a_logarithm_is_within_its_bound() -> None:
+    random = Random(3)
+    x = np.array([1.0, *(2.0 ** random.uniform(-999, 999) for _number in range(500)),
+                  *(random.uniform(0.5, 2) for _number in range(500))])  # fmt: skip
+    with ctx.workprec(120):
+        for number, found, error in zip(x.tolist(), *map(np.ndarray.tolist, logarithm(x)),
+                                        strict=True):  # fmt: skip
+            assert abs(arb(number).log() - found) < error < 1e-12
+    assert (logarithm(np.array([0.0, -1.0, 1e305, np.inf]))[1] == np.inf).all()
 
 
 def test_powers_beyond_the_range_are_zero_or_infinite() -> None:

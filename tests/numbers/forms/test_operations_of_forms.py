@@ -68,6 +68,7 @@ CALLS: dict[str, tuple[Call, tuple[tuple[int, ...], ...]]] = {
     "softmax": (lambda numbers, x: numbers.softmax(x), (HEAD,)),
     "softmax of scores": (shares, (HEAD, HEAD)),
     "softmax of all": (unmasked, (HEAD, HEAD)),
+    "loss": (lambda n, x: n.loss(n.softmax(x), target=1), (STREAM,)),
     "mix": (mixed, (HEAD, HEAD, HEAD)),
     "relu": (lambda numbers, x: numbers.activate(x, kind="relu"), (STREAM,)),
     "gelu": (lambda numbers, x: numbers.activate(x, kind="gelu"), (STREAM,)),

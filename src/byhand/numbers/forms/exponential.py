@@ -54,3 +54,18 @@ def power_below(x: Data) -> Data:
     result = power(np.minimum(x, MOST))
     result *= 1 - 2 * RELATIVE
     return result
+
+
+def logarithm(x: Data) -> tuple[Data, Data]:
+    """ln x and a bound of its error; infinite where x is not between 2^-1000 and 2^1000.
+
+    A library's logarithm y is only a guess: ln x = y + ln(1 + r) with r = x·e^-y - 1, and
+    ln(1 + r) is within r² of r.
+    """
+    known = (x > FLOOR) & (x < 1 / FLOOR)
+    inside = np.where(known, x, 1.0)
+    guess = np.log(inside)
+    rest = inside * power(-guess) - 1.0
+    value = guess + rest
+    error = rest * rest * 1.01 + np.abs(value) * 2.0**-52 + 2.0**-47
+    return value, np.where(known & (np.abs(rest) < 0.5), error, inf)

@@ -11,6 +11,7 @@ from math import inf, sqrt
 
 import numpy as np
 
+from byhand.numbers.forms.exponential import logarithm
 from byhand.numbers.forms.form import Form, ends, settled
 from byhand.numbers.forms.rounding import FLOOR, UNIT, Data, quiet, slack, total
 
@@ -139,6 +140,25 @@ def reciprocal(x: Form) -> Form:
     nothing = np.zeros(good.shape, dtype=bool)
     found = _between(x, slope, bottom, top, least, most, exact=nothing)
     return ranged(found, np.where(good, least, -inf), np.where(good, most, inf), ~good)
+
+
+@quiet
+def surprise(x: Form) -> Form:
+    """-ln x of shares; nothing is claimed where a share may be 0.
+
+    With the chord's slope α, -ln t - α·t is convex: largest at an end, at least 1 + ln(-α).
+    """
+    low, high = ends(x)
+    low = np.maximum(low, 0.0)
+    (at_low, low_error), (at_high, high_error) = logarithm(low), logarithm(high)
+    least, most = -at_high - high_error, -at_low + low_error
+    slope = np.where(high > low, (at_low - at_high) / (high - low), -1 / high)
+    slope = np.where(np.isfinite(slope) & (slope < 0), slope, -1.0)
+    middle, error = logarithm(-slope)
+    line_low, line_high = _line_from(most, slope, low), _line_from(-at_high, slope, high)
+    top = np.maximum(line_low[1], line_high[1] + high_error)
+    nothing = np.zeros(low.shape, dtype=bool)
+    return _between(x, slope, 1 + middle - error - 2.0**-52, top, least, most, exact=nothing)
 
 
 def at_most_root(x: Form, width: int) -> Form:

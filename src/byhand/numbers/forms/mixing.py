@@ -11,7 +11,7 @@ import numpy as np
 from byhand.numbers.forms.form import Form, radius, settled
 from byhand.numbers.forms.rounding import FLOOR, Data, quiet, slack, total
 
-WIDE = 2.0**-30  # errors of shares up to which nothing is gained
+WIDE = 2.0**-20  # errors of shares up to which nothing is gained
 
 
 @quiet

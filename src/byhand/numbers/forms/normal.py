@@ -20,9 +20,9 @@ DEGREE = 12
 
 @lru_cache(maxsize=1)
 def _table() -> tuple[Data, Data]:
-    """Coefficients (point, power) of Q(y) = Φ(-y) around y = point/STEPS, and errors by point."""
+    """Coefficients (power, point) of Q(y) = Φ(-y) around y = point/STEPS, and errors by point."""
     points = LAST * STEPS + 1
-    coefficients, errors = np.empty((points, DEGREE + 1)), np.empty(points)
+    coefficients, errors = np.empty((DEGREE + 1, points)), np.empty(points)
     with ctx.workprec(160):
         half_cell = arb(1) / (2 * STEPS)
         wide = arb(0, half_cell)
@@ -31,7 +31,7 @@ def _table() -> tuple[Data, Data]:
             exact = _tail_series(center, DEGREE + 1)
             rest = _tail_series(center + wide, DEGREE + 2)[DEGREE + 1] * half_cell ** (DEGREE + 1)
             found = [float(exact[k].mid()) for k in range(DEGREE + 1)]
-            coefficients[point] = found
+            coefficients[:, point] = found
             lost = rest.abs_upper()
             size = arb(0)
             for k, c in enumerate(found):
@@ -62,10 +62,9 @@ def normal_share(x: Data) -> tuple[Data, Data]:
     points = np.rint(y * STEPS)
     rest = y - points / STEPS  # exact: both are multiples of y's last place, or of 1/8
     places = points.astype(np.intp)
-    row = coefficients[places]
-    tail = row[..., DEGREE].copy()
+    tail: Data = np.take(coefficients[DEGREE], places)
     for k in range(DEGREE - 1, -1, -1):
         tail *= rest
-        tail += row[..., k]
+        tail += np.take(coefficients[k], places)
     share = np.where(x >= 0, 1 - tail, tail)
     return share, errors[places] + share * (2 * UNIT) + FLOOR

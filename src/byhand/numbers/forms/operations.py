@@ -55,6 +55,7 @@ class Forms(System):
     _relu: Function = staticmethod(functions.relu)
     _smooth: Callable[[Form, str], Form] = staticmethod(smooth.activated)
     _softmax: Function = staticmethod(softmax)
+    _surprise: Function = staticmethod(functions.surprise)
     _mixed: Callable[[Form, Form, Form], Form] = staticmethod(around_the_mixed)
     _at_most: Callable[[Form, int], Form] = staticmethod(functions.at_most_root)
 
@@ -242,8 +243,8 @@ class Forms(System):
         return [predict(x.each(lambda part, p=p: part[..., p, :])) for p in range(len(x))]
 
     def loss(self, probs: Array, *, target: int) -> Array:
-        """Not here: a share of a form may reach down to 0."""
-        raise InputError(_("{numbers} cannot work out losses").format(numbers=type(self).__name__))
+        """-ln of the share; nothing is claimed where that may be 0."""
+        return self._surprise(probs.each(lambda part: part[..., -1:, target]))
 
 
 def _by_head(x: Form, y: Form) -> Form:

@@ -27,6 +27,7 @@ ADMITTING = ("admit", "given", "constant")
 OPERATIONS = (
     *("embed", "sinusoid", "add", "multiply", "mean", "center", "mean_square", "root", "normalize"),
     *("affine", "linear", "rotate", "scores", "softmax", "mix", "head_outputs", "activate"),
+    "loss",
 )
 
 
@@ -178,6 +179,7 @@ class PreciseForms(Forms):
     _reciprocal = staticmethod(precise_functions.reciprocal)
     _relu = staticmethod(precise_functions.relu)
     _softmax = staticmethod(softmax)
+    _surprise = staticmethod(precise_functions.surprise)
     _at_most = staticmethod(precise_functions.at_most_root)
 
     def _smooth(self, x: Form, kind: str) -> Form:

@@ -113,6 +113,20 @@ def _reciprocal(middle: arb, far: arb) -> Line | Range:
     return _line(middle, slope, 2 * (-slope).sqrt(), top, 1 / high, 1 / low)
 
 
+def _surprise(middle: arb, far: arb) -> Line | Range:
+    low, high = (middle - far).lower(), (middle + far).upper()
+    if not low > 0:
+        return -INFINITE, INFINITE
+    least, most = -high.log(), -low.log()
+    if far == 0:
+        return most, ZERO, ZERO
+    slope = ((least - most) / (high - low)).mid()
+    if not slope < 0:
+        return least, most
+    top = (most - slope * low).max(least - slope * high)
+    return _line(middle, slope, 1 + (-slope).log(), top, least, most)
+
+
 @lru_cache(maxsize=16)
 def _smooth(kind: str, _bits: int) -> Bend:
     """The bend of gelu, gelu_tanh or silu; constants belong to one working precision."""
@@ -151,6 +165,11 @@ def root(x: Form) -> Form:
 def reciprocal(x: Form) -> Form:
     """1/x of positive numbers; nothing is claimed where x may be 0 or less."""
     return bent(x, _reciprocal)
+
+
+def surprise(x: Form) -> Form:
+    """-ln x of shares; nothing is claimed where a share may be 0."""
+    return bent(x, _surprise)
 
 
 def activated(x: Form, kind: str, bits: int) -> Form:

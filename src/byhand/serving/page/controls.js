@@ -144,15 +144,16 @@ function guess(look) {
 function extended(look) {
   if (!look.next || look.next.token === null || look.position !== look.tokens.length - 1) return null;
   if (look.model.context && look.tokens.length >= look.model.context) return null;
+  if (look.model.outputs && !look.model.vocabulary.includes(look.next.token)) return null; // an answer, no token
   const join = { words: " ", characters: "" }[look.model.kind];
   return join === undefined ? null : `${look.text}${join}${look.next.token}`;
 }
 
 function aim(look) {
-  const { vocabulary, vocab } = look.model, chosen = look.loss?.target ?? null;
-  const few = vocabulary.length === vocab;
+  const { vocabulary, vocab, outputs } = look.model, chosen = look.loss?.target ?? null;
+  const answers = outputs ?? vocabulary, few = outputs !== null || vocabulary.length === vocab;
   const choice = few
-    ? make("select", { id: "the-target", "data-do": "target" }, make("option", { value: "", selected: chosen === null }, t("target.none")), options(vocabulary, chosen))
+    ? make("select", { id: "the-target", "data-do": "target" }, make("option", { value: "", selected: chosen === null }, t("target.none")), options(answers, chosen))
     : make("input", { type: "text", id: "the-target", "data-do": "target", value: chosen ?? "" });
   return make("div", { class: "aims" }, make("label", { for: "the-target" }, t("target")), choice,
     look.loss && make("output", { class: "loss" }, `${t("loss")} `, make("button", { type: "button", class: "plain", "data-a": look.loss.address }, look.loss.text)));

@@ -11,6 +11,7 @@ import { t } from "./words.js";
 const CLAIMS = ["table", "next", "function", "constant"];
 const chosen = { texts: null, claim: "table", token: null, expression: "" };
 const asking = new Newest();
+const answersOf = ({ outputs, vocabulary }) => outputs ?? vocabulary;
 let told = null; // {of, answer | error}
 let known = null; // {of, choices}: the texts that the model's have
 stops(() => asking.cancel());
@@ -21,7 +22,7 @@ const model = () => JSON.stringify({ ...sent(app.state), text: null, target: nul
 function request() {
   const { texts, claim, token, expression } = chosen, asked = { state: sent(app.state), claim };
   if (texts) asked.texts = texts;
-  if (claim === "next") asked.token = token ?? app.look.model.vocabulary[0];
+  if (claim === "next") asked.token = token ?? answersOf(app.look.model)[0];
   if (claim === "function") asked.expression = expression;
   return asked;
 }
@@ -42,11 +43,11 @@ const option = (value, now, text) => make("option", { value, selected: value ===
 const field = (id, label, inside) => make("div", { class: "setting" }, make("label", { for: id }, label), inside);
 
 function form() {
-  const { vocabulary } = app.look.model, { claim } = chosen;
+  const answers = answersOf(app.look.model), { claim } = chosen;
   return make("form", { class: "teaching claiming", "data-do": "prove" },
     field("the-texts", t("prove.texts"), make("select", { id: "the-texts", "data-do": "prove-texts" }, known.choices.map(({ value, count }) => option(value, known.texts, t(value.startsWith("up to ") ? "prove.up-to" : value === "1" ? "prove.one" : "prove.length", { length: value.replace("up to ", ""), count }))))),
     field("the-claim", t("prove.claim"), make("select", { id: "the-claim", "data-do": "prove-claim" }, CLAIMS.map((one) => option(one, claim, t(`prove.claim.${one}`))))),
-    claim === "next" && field("the-next", t("prove.token"), make("select", { id: "the-next", "data-do": "prove-token" }, vocabulary.map((one) => option(one, chosen.token ?? vocabulary[0], one)))),
+    claim === "next" && field("the-next", t("prove.token"), make("select", { id: "the-next", "data-do": "prove-token" }, answers.map((one) => option(one, chosen.token ?? answers[0], one)))),
     claim === "function" && field("the-function", t("prove.expression"), make("input", { type: "text", id: "the-function", "data-do": "prove-expression", value: chosen.expression, placeholder: known.names?.length > 1 ? `(${known.names[0]} + ${known.names[1]}) % ${app.look.model.vocab}` : "text[-1]", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": "function-how" })),
     claim !== "table" && make("button", { type: "submit", class: "main-button" }, t("prove.do")),
     claim === "function" && make("p", { id: "function-how", class: "quiet small" }, ticked(known.names?.length ? t("prove.names", { names: known.names.join(", ") }) : t("prove.text"))));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from byhand.document import words
 from byhand.document.book import Page, Passage
@@ -229,9 +230,9 @@ def _seen(edition: Edition, topic: Topic, attn: AttentionSpec) -> Iterator[str]:
         )
 
 
-def _visible(worked: Worked, query: int) -> list[int]:
+def _visible(worked: Worked, query: int, head: int = 0) -> list[int]:
     keys = range(worked.step.shape[2])
-    return [key for key in keys if worked.register_at((0, query, key)) is not None]
+    return [key for key in keys if worked.register_at((head, query, key)) is not None]
 
 
 def _scores_said(edition: Edition, worked: Worked, query: int) -> str:
@@ -261,11 +262,12 @@ def _rows_said(edition: Edition, worked: Worked) -> Iterator[str]:
     """The effect of softmax on a row with one score, and on a longer row."""
     showing = edition.showing
     alone = [q for q in range(worked.step.shape[1]) if len(_visible(worked, q)) == 1]
-    blind = [q for q in range(worked.step.shape[1]) if not _visible(worked, q)]
-    if blind:
-        yield _(
-            "Position {which} may look at nothing: it has no shares, and what it takes is 0."
-        ).format(which=showing.position(blind[0]))
+    heads, queries, _keys = worked.step.shape
+    for head, query in product(range(heads), range(queries)):
+        if not _visible(worked, query, head):
+            text = _("With head {head}, position {which} may look at nothing: what it takes is 0.")
+            yield text.format(head=head, which=showing.position(query))
+            break
     if alone:
         yield _(
             "Position {which} has a single score, so its share is exactly 1, whatever the score is."

@@ -154,7 +154,7 @@ def _table(
 
 def _entry(scope: Scope, table: Table, row: int, column: int) -> Number:
     entry, address = table.at(row, column), table.address_of(row, column)
-    if entry is ABSENT:
+    if entry is ABSENT or entry is np.ma.masked:
         return Number(address, MASKED, short="·")
     number = scope.numerals.number(entry, address, form=len(table.columns) <= WIDEST_FORMS)
     return replace(number, short=with_sign(number.short))

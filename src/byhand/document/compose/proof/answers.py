@@ -70,7 +70,7 @@ def _refuted(outcome: Outcome) -> str:
     if found is None:
         return _("It does not hold.")
     text = _quoted(text_of(outcome.property.model, found.tokens))
-    token = Speller(outcome.property.goals[found.goal].shape, outcome.property.model).token
+    token = Speller(outcome.property.goals[found.goal].shape, outcome.property.model).answer
     if found.found is None or not found.expected:
         return _("It does not hold for {text}.").format(text=text)
     names = {
@@ -145,9 +145,9 @@ def _told(outcome: Outcome, found: Counterexample) -> Iterator[tuple[str, str]]:
     if found.assigned:
         yield _("with"), speller.assigned(found.assigned)
     if found.expected:
-        yield _("should come"), words.some_of([speller.token(id) for id in found.expected])
+        yield _("should come"), words.some_of([speller.answer(id) for id in found.expected])
     if found.found is not None:
-        yield _("comes"), speller.token(found.found)
+        yield _("comes"), speller.answer(found.found)
     yield found.address, _number(found.value)
     if found.bound is not None:
         yield _bound_name(outcome, found), _number(found.bound)

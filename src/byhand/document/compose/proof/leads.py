@@ -48,7 +48,7 @@ def _row(
     region, model = leaf.region, outcome.property.model
     assert region is not None
     ids = leaf.where or example(region)
-    token = Speller(region.shape, model).token
+    token = Speller(region.shape, model).answer
     return (
         words.together(f"≥ {at_least(lead)}"),
         case_words(outcome, at, region, names),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from byhand.document import words
@@ -19,23 +19,26 @@ if TYPE_CHECKING:
 MOST_ROWS = 400
 
 
-def next_tokens(model: Model, found: Sequence[Followed]) -> tuple[Part, Sequence[Followed]]:
-    """A picture of all texts with their next tokens, and the text of each square or line in it."""
-    size = len(model.vocabulary)
-    if {len(one.tokens) for one in found} == {TWO} and size <= MOST_VALUES:
-        return _squares(model, found, size), found
-    shown = found[:MOST_ROWS]
-    hidden = len(found) - len(shown)
-    listed = Grid(
+def squared(model: Model, lengths: Collection[int]) -> bool:
+    """Whether texts of these lengths have a table of squares, which needs all of them."""
+    return set(lengths) == {TWO} and len(model.vocabulary) <= MOST_VALUES
+
+
+def next_tokens(model: Model, shown: Sequence[Followed], count: int) -> Part:
+    """Texts with their next tokens, as squares or as lines; there are `count` of them in all."""
+    if squared(model, {len(one.tokens) for one in shown}):
+        return _squares(model, shown)
+    hidden = count - len(shown)
+    return Grid(
         "",
         (Column(_("text")), Column(_("next"))),
         tuple((text_of(model, one.tokens), _token(model, one.next) or "?") for one in shown),
         left_out=_("{count} more texts").format(count=words.whole(hidden)) if hidden else "",
     )
-    return listed, shown
 
 
-def _squares(model: Model, found: Sequence[Followed], size: int) -> CaseTable:
+def _squares(model: Model, found: Sequence[Followed]) -> CaseTable:
+    size = len(model.vocabulary)
     labels = tuple(map(words.token_label, model.vocabulary.tokens))
     squares = [
         CaseSquare("open" if one.next is None else "each", _token(model, one.next), at)
@@ -58,4 +61,4 @@ def _squares(model: Model, found: Sequence[Followed], size: int) -> CaseTable:
 
 
 def _token(model: Model, id: int | None) -> str:
-    return "" if id is None else words.token_label(model.vocabulary.tokens[id])
+    return "" if id is None else words.token_label(model.outputs.tokens[id])

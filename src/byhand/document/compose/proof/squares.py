@@ -95,7 +95,7 @@ def _square(
     number = cases.setdefault(id(leaf), len(cases))
     if not whole.holds(assigned):
         return CaseSquare("none", case=number)
-    token = Speller(whole.shape, outcome.property.model).token
+    token = Speller(whole.shape, outcome.property.model).answer
     found = outcome.counterexample
     if found is not None and found.goal == at and dict(found.assigned) == assigned:
         return CaseSquare("refuted", "" if found.found is None else token(found.found), number)

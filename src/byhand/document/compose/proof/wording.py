@@ -43,6 +43,10 @@ class Speller:
         """A token as a table shows it."""
         return words.token_label(self.model.vocabulary.tokens[id])
 
+    def answer(self, id: int) -> str:
+        """A word that the model answers, as a table shows it."""
+        return words.token_label(self.model.outputs.tokens[id])
+
     def value(self, name: str, value: int) -> str:
         """A value of a variable."""
         if self.lines == name:

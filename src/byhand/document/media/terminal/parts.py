@@ -8,7 +8,7 @@ from sys import maxsize
 from typing import Any, ClassVar
 
 from byhand.document import parts, words
-from byhand.document.media.terminal.ink import Ink, padded, width_of
+from byhand.document.media.terminal.ink import Ink, padded, width_of, wrap
 from byhand.document.media.terminal.layout import (
     as_printed,
     before_point,
@@ -83,7 +83,9 @@ class Terminal:
         before = max(before_point(fact) for _name, fact in part.facts) if numbers else 0
         for name, fact in part.facts:
             lead = INDENT * 2 + self.ink(padded(name, room), "quiet") + INDENT
-            yield lead + " " * (before - before_point(fact)) + fact
+            first, *rest = [fact] if numbers else wrap(fact, max(self.width - room - 6, 12)) or [""]
+            yield lead + " " * (before - before_point(fact)) + first
+            yield from (INDENT * 3 + " " * room + line for line in rest)
 
     # ------------------------------------------------------------------ title and stages
 

@@ -112,7 +112,7 @@ def softmax(system: System, x: Enclosed) -> Enclosed:
 def seeing_nothing(x: Enclosed) -> Array:
     """True for each row whose entries are all absent; None where there is none.
 
-    On a GPU there is none: `scores` refuses them.
+    On a device there is none: `scores` refuses them.
     """
     if x.hidden is None or x.digits.engine is not NUMPY:
         return None

@@ -108,15 +108,15 @@ def _causal_scores(system: System, q: Enclosed, k: Enclosed, settings: Settings)
 
 
 def _refuse_rows_without_a_key(settings: Settings) -> None:
-    """An InputError for a query that sees nothing: on a GPU no kernel has such rows."""
+    """An InputError for a query that sees nothing: the code for devices has no such rows."""
     seen: Any = settings.mask
     if settings.table is not None and settings.table.hidden is not None:
         away = settings.table.hidden[:, list(settings.queries)][:, :, list(settings.keys)]
         seen = (np.asarray(settings.mask, dtype=bool) & ~away).reshape(-1, away.shape[-1])
     if not all(map(any, seen)):
         raise InputError(
-            _("a query that looks at nothing cannot be worked out on a GPU"),
-            hint=_("use --device cpu"),
+            _("proofs on a device need a key to look at for every query"),
+            hint=_("leave out --device"),
         )
 
 
