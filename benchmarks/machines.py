@@ -3,9 +3,9 @@
     python -m benchmarks.machines [NAME …]     proves, refutes and prints two tables
     … --record                                 writes them to docs/prove-machines.json
 
-Times are processor seconds of one process, so that a loaded machine does not matter.  A fault is one
-weight, changed a little, so that a few texts go wrong.  A trace of the counterexample alone confirms
-it.  The status is 1 if a certificate is rejected.
+Times are processor seconds of one process, so that a loaded machine does not matter.  A fault is
+one weight, changed a little, so that a few texts go wrong.  A trace of the counterexample alone
+confirms it.  The status is 1 if a certificate is rejected.
 """
 
 from __future__ import annotations
