@@ -95,7 +95,8 @@ def enumerated(name: str, goals: slice) -> None:
     floats = repeated(lambda: traced(property.model, some, "float64"))
     print(
         f"{name}: {fast:,.0f} texts a second enumerated ({letters:,.0f} as the search goes); "
-        f"traces {plain:,.0f} exact, {tokens:,.0f} of the next token alone, {floats:,.0f} in float64: "
+        f"traces {plain:,.0f} exact, {tokens:,.0f} of the next token alone, "
+        f"{floats:,.0f} in float64: "
         f"{fast / plain:,.0f}×, {fast / tokens:,.0f}×, {fast / floats:,.0f}×"
     )
 

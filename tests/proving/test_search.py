@@ -148,6 +148,23 @@ def test_weights_that_may_vary_too_much_are_refuted_by_weights_of_that_kind() ->
     assert (found.found,) != found.expected
 
 
+def test_a_rounded_model_is_compared_with_the_one_it_was_rounded_from() -> None:
+    """Each of them predicts something for sure; that they predict the same is the claim."""
+    own = open_model("abc")
+    other = with_weight(own, "head_bias", (0,), own.weights["head_bias"].data[0] - Fraction(1, 10))
+    rounded = {"rounded to": "bfloat16"}
+    property = read_property({"texts": EVERY_TEXT, "weights": rounded, "claim": "unmoved"}, own)
+    assert prove(property).answer == PROVEN
+    outcome = prove(replace(property, model=other))
+    assert outcome.answer == REFUTED
+    assert outcome.counterexample is not None
+    text = own.vocabulary.decode(outcome.counterexample.tokens)
+    before, after = byhand.trace(own, text).next, byhand.trace(other, text).next
+    assert before is not None
+    assert after is not None
+    assert before[-1].id != after[-1].id
+
+
 def test_embeddings_may_be_moved_a_little_and_not_much() -> None:
     assert about_abc("unmoved", embeddings={"within": "0.0002"}).answer == PROVEN
     found = about_abc("unmoved", embeddings={"within": "0.1"}).counterexample

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from byhand.proving.claims import Agree, Unmoved
+from byhand.proving.claims import Unmoved
 from byhand.proving.cutting import Cut, Undecided, halves, where_it_varies
 from byhand.proving.domain import Region
 from byhand.proving.enumeration import Told
@@ -328,7 +328,7 @@ class GoalWork:
         return self._judged[key]
 
     def _with_own_numbers(self, tokens: tuple[int, ...], question: Question) -> Judgement:
-        others = [self.claim.other] if isinstance(self.claim, Agree) else []
+        others = self.models.others(self.claim)
         return judge(self.property.model, tokens, question, others=others)
 
     def _at_extremes(self, tokens: tuple[int, ...], question: Question) -> Judgement:
@@ -339,7 +339,7 @@ class GoalWork:
                 return Judgement(None)
             question = Leads((own.found,))
         at = extreme(self.fast.models[0], tokens, question)
-        others = [self.claim.other] if isinstance(self.claim, Agree) else []
+        others = self.models.others(self.claim)
         judged = judge(at.model, tokens, question, others=others, rows=at.rows)
         if judged.holds is False:
             return replace(judged, weights=at.chosen)

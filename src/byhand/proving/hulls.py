@@ -44,11 +44,6 @@ class Hull:
     weights: tuple[Row, ...]  # the λ of each token's row
     error: Row
 
-    @property
-    def constant(self) -> bool:
-        """Whether all tokens have the same row."""
-        return not self.directions and not any(self.slope)
-
 
 class Embedding:
     """The rows of a model's embedding as rational numbers, and their hulls, each found once."""
@@ -75,10 +70,6 @@ class Embedding:
                     tuple(Fraction(one.rad) + self.moved for one in balls),
                 )
         return self._rows[token]
-
-    def at(self, place: Place, region: Region) -> Hull:
-        """The hull of what a place may hold over a region."""
-        return self.of(place, numbers_at(place, region))
 
     def of(self, place: Place, values: Values) -> Hull:
         """The hull of a place's rows for these numbers."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from byhand.errors import InputError
 from byhand.language import _
-from byhand.proving.claims import Agree, AtLeast, Claim, Function, Lead, Next, Same
+from byhand.proving.claims import AtLeast, Claim, Function, Lead, Next, Same
 from byhand.proving.domain import Region
 
 ANY = None  # tokens of a question that asks for one prediction, whichever it is
@@ -86,8 +86,3 @@ def _token(id: Any, vocab: int) -> int:
         expected=_("an id from 0 to {last}").format(last=vocab - 1),
         found=str(id),
     )
-
-
-def of_two_models(claim: Claim) -> bool:
-    """Whether a claim is about a second model as well."""
-    return isinstance(claim, Agree)

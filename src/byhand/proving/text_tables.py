@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -96,21 +97,24 @@ def _texts(region: Region, names: tuple[str, ...], values: Ids, most: int | None
     return Texts(names, values[order], tokens[order])
 
 
-def _numbers(number: Whole, values: Ids, column: dict[str, int]) -> Ids:
-    found = np.full(len(values), number.constant, dtype=np.int64)
+def _numbers(number: Whole, values: Ids, column: dict[str, int]) -> Any:
+    """A whole number of each text.  Where int64 is too short, Python's integers are not."""
+    most = np.abs(values).max(axis=0, initial=0).tolist()
+    size = abs(number.constant) + sum(abs(f) * most[column[name]] for name, f in number.factors)
+    kind: Any = np.int64 if size < 2**62 else object
+    found = np.full(len(values), number.constant, dtype=kind)
     for name, factor in number.factors:
-        found += factor * values[:, column[name]]
+        found += factor * values[:, column[name]].astype(kind)
     return found
 
 
-def _tokens(place: Place, numbers: Ids) -> Ids:
+def _tokens(place: Place, numbers: Any) -> Ids:
     """The tokens of a place's numbers; NONE where a number has no token."""
-    if not place.tokens:
+    known = sorted(place.tokens)
+    if not known:
         return np.full(len(numbers), NONE, dtype=np.int64)
-    least, largest = min(place.tokens), max(place.tokens)
-    table = np.full(largest - least + 1, NONE, dtype=np.int64)
-    for number, id in place.tokens.items():
-        table[number - least] = id
-    inside = (numbers >= least) & (numbers <= largest)
-    found: Ids = np.where(inside, table[np.clip(numbers - least, 0, largest - least)], NONE)
+    table = np.array([*(place.tokens[number] for number in known), NONE], dtype=np.int64)
+    numbered = np.array(known, dtype=numbers.dtype)
+    where = np.minimum(np.searchsorted(numbered, numbers), len(known) - 1)
+    found: Ids = np.where(numbered[where] == numbers, table[where], NONE)
     return found
