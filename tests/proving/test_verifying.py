@@ -95,7 +95,7 @@ def test_products_of_forms_hold_what_letters_make() -> None:
 
 @pytest.mark.parametrize("seed", range(0, 40))
 def test_its_pass_gives_the_logits_of_byhand(seed: int) -> None:
-    """Random architectures of every kind; benchmarks/certificates.py does a thousand."""
+    """Random architectures, which between them have every option."""
     case = make_case(at_random(Random(seed)), seed)
     model = Model(case.spec, case.weights, Ids(case.spec.vocab))
     trace = byhand.trace(model, " ".join(map(str, case.tokens)), digits=15, only=["logits"])

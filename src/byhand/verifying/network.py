@@ -321,8 +321,6 @@ class Network:
         shares = self.shares[at, index[0] % heads, rows[index[1]]]
         return shares.get(index[2] % len(rows), self.zero)
 
-    # what is worked out at once
-
     def texts(self, texts: Sequence[tuple[int, ...]]) -> list[Row]:
         """The logits after each text; where no token sees a later one, beginnings are shared."""
         rows, causal = dict[Any, int](), self.spec.causal
