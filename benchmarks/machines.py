@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import byhand
-from byhand.expression import parse, rational
+from byhand.expression import Expression, parse, rational, write
 from byhand.model import Model
 from byhand.proving.outcome import PROVEN, Counterexample, Outcome
 from byhand.weights import Tensor, Weights
@@ -134,9 +134,9 @@ def refuted(machine: Machine) -> dict[str, str]:
     was = own.weights[fault.weight].data[fault.place]
     row = {
         "property": machine.name,
-        "weight": fault.address,
-        "was": _written(was),
-        "is": fault.value,
+        "weight": f"`{fault.address}`",
+        "was": f"`{_written(was)}`",
+        "is": f"`{fault.value}`",
     }
     return row | found(machine.claimed, fault.planted(own))
 
@@ -149,10 +149,10 @@ def found(claimed: Path, model: Model) -> dict[str, str]:
     assert confirmed(model, one), f"{claimed.name}: the trace disagrees"
     words = model.outputs
     return {
-        "counterexample": model.vocabulary.decode(one.tokens)
-        + (", other weights" if one.weights else ""),
-        "comes": "" if one.found is None else words.tokens[one.found],
-        "should come": ", ".join(words.tokens[id] for id in one.expected),
+        "counterexample": f"`{model.vocabulary.decode(one.tokens)}`"
+        + (", with other weights" if one.weights else ""),
+        "comes": "" if one.found is None else f"`{words.tokens[one.found]}`",
+        "should come": ", ".join(f"`{words.tokens[id]}`" for id in one.expected),
         "found in": f"{seconds:.1f} s",
     }
 
@@ -167,7 +167,7 @@ def confirmed(model: Model, one: Counterexample) -> bool:
 
 
 def _written(weight: Any) -> str:
-    return f"{weight:.4g}" if isinstance(weight, np.floating) else str(weight)
+    return write(weight) if isinstance(weight, Expression) else f"{float(weight):.6g}"
 
 
 # ---------------------------------------------------------------------- the coarse adder
