@@ -3,20 +3,20 @@
     python -m benchmarks.machines [NAME …]     proves, refutes and prints two tables
     … --record                                 writes them to docs/prove-machines.json
 
-Times are processor seconds, those of worker processes included, so that a loaded machine does not
-matter.  A fault is one weight, changed a little, so that a few texts go wrong.  A trace of the
-counterexample alone confirms it.  The status is 1 if a certificate is rejected.
+Times are processor seconds of one process, so that a loaded machine does not matter.  A fault is
+one weight, changed a little, so that a few texts go wrong.  A trace of the counterexample alone
+confirms it.  The status is 1 if a certificate is rejected.
 """
 
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from time import process_time
 from typing import Any, TypeVar
 
 import numpy as np
@@ -109,9 +109,9 @@ MACHINES = (
 def proven(machine: Machine) -> dict[str, str]:
     """A row of the first table: the proof of a property."""
     model = machine.opened()
-    outcome, seconds = timed(lambda: byhand.prove(model, machine.claimed))
+    outcome, seconds = timed(lambda: byhand.prove(model, machine.claimed, jobs=1))
     assert outcome.answer == PROVEN, f"{machine.name}: {outcome.answer}, {outcome.why}"
-    checked, more = timed(lambda: byhand.verify(model, outcome, machine.claimed, jobs=None))
+    checked, more = timed(lambda: byhand.verify(model, outcome, machine.claimed))
     return {
         "property": machine.name,
         "texts": "" if outcome.texts is None else f"{outcome.texts:,}",
@@ -143,7 +143,7 @@ def refuted(machine: Machine) -> dict[str, str]:
 
 def found(claimed: Path, model: Model) -> dict[str, str]:
     """The counterexample to a property of a faulty model, which a plain trace confirms."""
-    outcome, seconds = timed(lambda: byhand.prove(model, claimed))
+    outcome, seconds = timed(lambda: byhand.prove(model, claimed, jobs=1))
     one = outcome.counterexample
     assert one is not None, f"{claimed.name}: {outcome.answer}, {outcome.why}"
     assert confirmed(model, one), f"{claimed.name}: the trace disagrees"
@@ -196,14 +196,9 @@ def random_sums(model: Model, count: int) -> Iterator[bool]:
 
 
 def timed(work: Callable[[], T]) -> tuple[T, float]:
-    """What comes of some work, and the processor seconds of this process and its workers."""
-    start = _spent()
-    return work(), _spent() - start
-
-
-def _spent() -> float:
-    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    """What comes of some work, and the processor seconds that it took."""
+    start = process_time()
+    return work(), process_time() - start
 
 
 def table(rows: list[dict[str, str]]) -> str:

@@ -15,7 +15,7 @@ from byhand.cli import main
 from byhand.proving import search
 
 ROOT = Path(__file__).parent.parent
-TIME = r"\btime \d[\d.,]* (?:ms|s|min|h)\b"
+TIME = r"\b(time|tiempo) \d[\d.,]* (?:ms|s|min|h)\b"
 folder = [ROOT]  # the last one is where commands run
 UNHURRIED = 3_600.0  # seconds of a search before others have a turn: its order is always the same
 PLAIN = {"NO_COLOR": "1", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
@@ -56,7 +56,7 @@ def run(command: str, status: int = 0) -> str:
         found = main.run(arguments)
     assert found == status, f"{command}: exit {found}\n{said.getvalue()}"
     lines = (line.rstrip() for line in said.getvalue().rstrip().splitlines())
-    return re.sub(TIME, "time …", "\n".join(lines))
+    return re.sub(TIME, r"\1 …", "\n".join(lines))
 
 
 def show(command: str, *, status: int = 0, first: int | None = None, last: int = 0) -> None:

@@ -137,3 +137,17 @@ print({'rich', 'torch', 'ray', 'transformers', 'click'} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("set()\n", "")
+
+
+def test_the_help_of_prove_imports_nothing_heavy() -> None:
+    code = """
+import contextlib, io, sys
+from byhand.cli import main
+with contextlib.redirect_stdout(io.StringIO()):
+    for command in ([], ["prove"], ["verify"]):
+        main.run([*command, "--help"])
+heavy = {'rich', 'torch', 'flint', 'yaml', 'multiprocessing', 'byhand.proofs', 'byhand.proving'}
+print(heavy & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("set()\n", "")

@@ -21,7 +21,7 @@ from byhand.workers import cores
 
 MOST_JOBS = 1_024
 MOST_SECONDS = 10**9
-SMALL = 5_000  # texts that one process decides before others have started
+SMALL = 20_000  # texts that one process decides before others have started
 FEW_CASES = 50  # that it checks before
 
 

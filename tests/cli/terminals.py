@@ -31,7 +31,7 @@ _CODES = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|[\r\n]|[^\x1b\r\n]")
 READY = (  # what commands import when they need it
     "cli", "checking.trials", "evaluate", "explaining", "generating", "models", "proving",
     "numbers.enclosed", "numbers.exact", "numbers.floats", "editions",
-    "document.compose.trace", "document.media.terminal.parts",
+    "document.compose.trace", "document.media.terminal.parts", "proofs", "document.compose.proof",
 )  # fmt: skip
 
 _server = multiprocessing.get_context("forkserver")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -290,6 +291,24 @@ WRONG = {
 """,  # noqa: E501
     ),
 }
+
+
+def test_a_cluster_needs_ray(byhand: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    done = byhand("prove", "tiny", "--texts", "a .", "--next", "a", "--cluster", "auto")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "error: a cluster needs ray\n  hint: pip install 'byhand[ray]'\n"
+
+
+def test_a_pdf_needs_typst_which_is_said_before_the_work(
+    byhand: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "typst", None)
+    monkeypatch.setattr(proofs, "prove", None)
+    file = str(tmp_path / "proof.pdf")
+    done = byhand("prove", "tiny", "--texts", "a .", "--next", "a", "--pdf", file)
+    assert done.status == 2
+    assert done.err.startswith("error: PDF is typeset with Typst, which is not installed\n")
 
 
 @pytest.mark.parametrize("case", WRONG)

@@ -67,12 +67,13 @@ def test_the_error_shown_on_the_page_is_the_real_one() -> None:
 def test_every_key_and_word_of_the_format_is_on_the_page() -> None:
     from byhand import spec
     from byhand.expression import FUNCTIONS
-    from byhand.files import architecture, document, tensors
+    from byhand.files import architecture, document, score_rules, tensors
 
     words = [
         *document.KEYS, *architecture._BLOCK_KEYS, *architecture._NORM_KEYS, *architecture.RELATIVE,
         *spec.NORMS, *spec.PLACES, *spec.POSITIONS, *spec.PAIRINGS, *spec.PACKINGS,
-        *spec.ACTIVATIONS, *spec.LAYOUTS, *tensors.WORDS, *FUNCTIONS,
+        *spec.ACTIVATIONS, *spec.LAYOUTS, *tensors.WORDS, *FUNCTIONS, *score_rules.RULES,
+        *score_rules._KEYS, "entries", "stream", "units", "queries", "nothing",
     ]  # fmt: skip
     assert [word for word in words if not re.search(rf"\b{word}\b", PAGE)] == []
 
@@ -147,3 +148,18 @@ def test_the_first_bit_of_the_page_is_even_or_odd() -> None:
     assert {text: answer(model, text) for text in ("0", "1", "0 1", "1 0 0 1")} == {
         "0": "even", "1": "odd", "0 1": "even", "1 0 0 1": "odd",
     }  # fmt: skip
+
+
+def test_the_rules_shown_on_the_page_are_read() -> None:
+    (line,) = (text for text in SHOWN if text not in COMPLETE)
+    model = parse_model(
+        "vocabulary: [a]\nmodel:\n  d_model: 3\n  context: 3\n  layers: 1\n  mlp: none\n"
+        "  attention: {heads: 3, queries: false, score_table: true}\n"
+        "weights:\n  embed.token: zeros\n  block.0.attn.v: zeros\n  block.0.attn.out: zeros\n  "
+        + line
+    )
+    assert model.weights["block.0.attn.score_table"].data.tolist() == [
+        [[0, None, None], [0, None, None], [None, 0, None]],
+        [[0, None, None], [None, 0, None], [None, 0, 0]],
+        [[0, None, None]] * 3,
+    ]

@@ -20,6 +20,7 @@ from small_adder import adder, sums
 
 import byhand
 from byhand.files import parse_model
+from byhand.files.making import make_model
 from byhand.model import Model
 from byhand.proving import cases, certificates
 from byhand.proving.certificates import certificate
@@ -115,7 +116,7 @@ def test_a_pass_of_an_area_holds_the_logits_of_its_texts(seed: int) -> None:
     places = [Place(Whole(0, (("a", 1),)), ids), Place(Whole(0, (("b", 1),)), ids),
               Place(Whole(0, (("a", 1),)), ids)]  # fmt: skip
     shape = Shape(tuple(places[: len(case.tokens)]), variables)
-    area = Area(shape, {"a": tuple(ids)[:2], "b": tuple(ids)[-2:]})
+    area = Area(shape, {"a": tuple(ids), "b": tuple(ids)[-2:]})
     with ctx.workprec(128):
         network = Network(model)
         (wide,) = network.area(area)
@@ -125,6 +126,23 @@ def test_a_pass_of_an_area_holds_the_logits_of_its_texts(seed: int) -> None:
                 low, high = ends(form)
                 assert not low > true.upper()
                 assert not high < true.lower()
+
+
+def test_rows_beside_a_line_are_held_at_their_own_number() -> None:
+    """Rows 0, 1, 4 by number 0, 1, 2: at 1 a line alone would say 2."""
+    spec = {"d_model": 2, "layers": 0}
+    model = make_model(spec, {"embed.token": [[0, 0], [1, 3], [4, 6]]}, ["a", "b", "c"])
+    place = Place(Whole(0, (("v", 1),)), {0: 0, 1: 1, 2: 2})
+    area = Area(Shape((place,)), {"v": (0, 1, 2)})
+    network = Network(model)
+    (token,) = [network._held(area, place)]
+    for letter, true in ((-1, (0, 0)), (0, (1, 3)), (1, (4, 6))):
+        for form, entry in zip(token, true, strict=True):
+            rest = {key: far for key, far in form.letters.items() if key != "v"}
+            low, high = ends(Form(form.centre + form.letters["v"] * letter, rest))
+            assert low <= entry <= high
+    assert set(token[0].letters) == {"v", (0, 0)}
+    assert set(token[1].letters) == {"v"}  # on a line: nothing beside it
 
 
 VOTE = """
@@ -346,6 +364,26 @@ def test_bounds_of_attention_are_checked_and_others_are_not() -> None:
         found = verify(model, certificate(prove(property)))
         assert len(found.reasons) == len(reasons)
         assert all(one in found.reasons[0] for one in reasons)
+
+
+@pytest.mark.parametrize(
+    ("moves", "further"),
+    [
+        ({"weights": {"printed": 4}}, {"weights": {"printed": 1}}),
+        ({"embeddings": {"within": "1/10000"}}, {"embeddings": {"within": 1}}),
+    ],
+    ids=["weights", "embeddings"],
+)
+def test_ranges_of_weights_and_embeddings_are_letters_of_its_own(
+    moves: dict[str, Any], further: dict[str, Any]
+) -> None:
+    """The same certificate sealed for wider ranges is false, and rejected."""
+    tree = {"texts": {"list": ["AB", "CCA"]}, "claim": {"unmoved": "true"}, **moves}
+    property = read_property(tree, "abc")
+    proof = certificate(prove(property))
+    assert verify(property.own, proof).accepted
+    forged = sealed(proof, property={**proof["property"], **further})
+    assert not verify(property.own, forged).accepted
 
 
 def test_what_cannot_be_decided_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

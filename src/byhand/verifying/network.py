@@ -26,13 +26,13 @@ from byhand.verifying.numbers import (
     INVERSE,
     INVERSE_ROOT,
     SQUARE,
-    TOO_CLOSE,
     Form,
     Number,
     Wrong,
     ball,
     ends,
     middle,
+    too_close,
 )
 
 NARROW = arb(2) ** -80  # how far rows may be from a line, beside their size, to lie on it
@@ -70,13 +70,13 @@ class Network:
         """A number of the model; one that is known within a range has a letter."""
         if hasattr(value, "radius"):
             if self.exact:
-                raise Wrong(TOO_CLOSE)
+                raise too_close()
             return Form(ball(value.value), {letter: ball(value.radius)})
         if not self.exact:
             return ball(value)
         known = value if isinstance(value, Fraction | int) else tree.rational(value)
         if known is None:
-            raise Wrong(TOO_CLOSE)
+            raise too_close()
         return fmpq(known.numerator, known.denominator)
 
     def _weight(self, name: str) -> Any:
@@ -277,7 +277,7 @@ class Network:
         if place == 0:
             return self.zero, self.one
         if self.exact:
-            raise Wrong(TOO_CLOSE)
+            raise too_close()
         if rates is None:
             rate = (ball(base).log() * -i / half).exp()
         else:

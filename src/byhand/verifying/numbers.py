@@ -18,11 +18,15 @@ from byhand.language import _
 
 Number = Any  # arb, fmpq or Form
 NARROW = 30  # bits that a ball knows, from which on its ends need not be looked at apart
-TOO_CLOSE = "cannot be decided: too close for balls, and not all its numbers are rational"
 
 
 class Wrong(Exception):
     """What a certificate says does not hold, or cannot be decided here: the reason."""
+
+
+def too_close() -> Wrong:
+    """The reason where balls decide nothing and there are no rational numbers to do so."""
+    return Wrong(_("too close for balls, and not all numbers are rational: cannot be decided"))
 
 
 class Form:
@@ -97,7 +101,7 @@ class Bend:
             return x * slope + shift
         found = self.exact(x)
         if found is None:
-            raise Wrong(TOO_CLOSE)
+            raise too_close()
         return found
 
     def over(self, x: arb) -> arb:

@@ -23,7 +23,7 @@ from byhand.language import _
 def answer(part: Answer) -> str:
     """The answer, and its figures."""
     return call(
-        "answer",
+        "proof-answer",
         string(part.kind),
         string(ANSWERS[part.kind]),
         words(part.word),
