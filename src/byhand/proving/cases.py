@@ -109,6 +109,8 @@ class GoalWork:
             batch: list[Asked] = []
             count = sum(region.box for _path, region, _share in few)
             while todo and len(batch) < self._together and count < MOST:
+                if time.monotonic() > until and (batch or report.lines):
+                    break
                 node = todo.pop()
                 if self._enumerable(node[1]):
                     few.append(node)
@@ -126,6 +128,7 @@ class GoalWork:
         """Adds a region to those of the next pass, or cuts it where its answer varies."""
         region = node[1]
         try:
+            self.fast.regions.look_at(region)
             question = self._ask(region)
             batch.append((node, question, self.fast.regions.held(region)))
         except Varies as varies:

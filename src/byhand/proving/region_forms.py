@@ -45,6 +45,7 @@ class RegionForms:
         self._names = [
             place.value.names if isinstance(place.value, Whole) else None for place in shape.places
         ]
+        self.linear = [position for position, names in enumerate(self._names) if names]
         self._first = [  # the first position that holds the same, whose letters are shared
             next(k for k, other in enumerate(shape.places) if _alike(other, place))
             for place in shape.places

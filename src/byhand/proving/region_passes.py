@@ -180,6 +180,12 @@ class RegionPasses:
         self.models = [(one, RegionForms(shape, one.embedding)) for one in models]
         self.positions = range(len(shape.places))
 
+    def look_at(self, region: Region) -> None:
+        """NoText where a place whose number is linear in the variables has no token."""
+        forms = self.models[0][1]
+        for position in forms.linear:
+            forms.held(position, region)
+
     def held(self, region: Region) -> Holdings:
         """What every position holds over a region, by model; NoText where one has no token."""
         return [[forms.held(k, region) for k in self.positions] for _model, forms in self.models]
