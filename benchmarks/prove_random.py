@@ -15,9 +15,8 @@ sys.path[:0] = [str(TESTS), str(TESTS / "proving")]
 
 from random_properties import random_property  # noqa: E402
 
-from byhand.proving import cases  # noqa: E402
 from byhand.proving.outcome import OPEN, PROVEN, REFUTED  # noqa: E402
-from byhand.proving.search import prove  # noqa: E402
+from byhand.proving.search import cases, prove  # noqa: E402
 
 
 def main() -> None:

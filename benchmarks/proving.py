@@ -21,13 +21,12 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import byhand  # noqa: E402
 from byhand.model import Model  # noqa: E402
-from byhand.proving import cases  # noqa: E402
 from byhand.proving.digits import enclosing_numbers  # noqa: E402
 from byhand.proving.digits import prove as prove_digits  # noqa: E402
-from byhand.proving.judging import job_of  # noqa: E402
 from byhand.proving.properties import Property, read_property  # noqa: E402
-from byhand.proving.search import prove  # noqa: E402
-from byhand.proving.text_tables import texts_of  # noqa: E402
+from byhand.proving.search import cases, prove  # noqa: E402
+from byhand.proving.search.judging import job_of  # noqa: E402
+from byhand.proving.search.text_tables import texts_of  # noqa: E402
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 SECONDS = 2.0  # that each side is measured, at least

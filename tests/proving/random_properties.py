@@ -17,7 +17,7 @@ from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.proving.claims import Agree, AtLeast, Claim, Function, Lead, Next, Same
 from byhand.proving.domain import Computed, Place, Region, Shape, Variable, Whole
 from byhand.proving.properties import Goal, Property
-from byhand.proving.wholes import Varies
+from byhand.proving.reading.wholes import Varies
 from byhand.tokens import Ids
 from byhand.weights import Tensor, Weights
 from oracles.architectures import at_random, make_case, nasty, ordinary

@@ -15,7 +15,7 @@ from byhand.files.making import make_model
 from byhand.proving.claims import Agree, AtLeast, Lead, Next, Same, Unmoved
 from byhand.proving.domain import Computed, Region
 from byhand.proving.properties import Property, read_property
-from byhand.proving.wholes import Varies
+from byhand.proving.reading.wholes import Varies
 
 
 def same_over_every_part(property: Property) -> None:

@@ -9,10 +9,10 @@ import byhand
 from byhand.models import open_model
 from byhand.numbers.forms import ends
 from byhand.proving.domain import Place, Region, Shape, Variable, Whole
-from byhand.proving.enumeration import Enumeration
-from byhand.proving.hulls import Embedding
-from byhand.proving.region_passes import Weighed
-from byhand.proving.text_tables import joined, sampled, texts_of
+from byhand.proving.search.enumeration import Enumeration
+from byhand.proving.search.hulls import Embedding
+from byhand.proving.search.region_passes import Weighed
+from byhand.proving.search.text_tables import joined, sampled, texts_of
 
 TOKENS = {number: number for number in range(3)}
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from byhand.models import open_model
 from byhand.proving.domain import Place, Region, Shape, Variable, Whole
-from byhand.proving.hulls import Embedding, Hull, hull
-from byhand.proving.region_forms import RegionForms
+from byhand.proving.search.hulls import Embedding, Hull, hull
+from byhand.proving.search.region_forms import RegionForms
 
 F = Fraction
 

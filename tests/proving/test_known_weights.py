@@ -19,8 +19,8 @@ from byhand.models import open_model
 from byhand.numbers.base import Printed, Unknown, Within
 from byhand.numbers.floats.formats import FORMATS
 from byhand.numbers.floats.nearest import nearest
-from byhand.proving.known_weights import rounded
 from byhand.proving.properties import read_property
+from byhand.proving.reading.known_weights import rounded
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 

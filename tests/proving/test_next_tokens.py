@@ -7,8 +7,8 @@ from time import monotonic
 import pytest
 
 import byhand
-from byhand.proving.next_tokens import next_tokens
 from byhand.proving.properties import simple
+from byhand.proving.search.next_tokens import next_tokens
 
 
 @pytest.mark.parametrize(("name", "length"), [("tiny", 2), ("abc", 3), ("journey", 2)])

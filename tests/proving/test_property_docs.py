@@ -12,14 +12,14 @@ import yaml
 from property_samples import machine
 
 from byhand.errors import InputError
-from byhand.proving.answers import FORMS
-from byhand.proving.built_in import NAMES
-from byhand.proving.callables import FUNCTIONS
-from byhand.proving.claim_reading import KINDS
-from byhand.proving.known_weights import WORDS
 from byhand.proving.properties import read_property
-from byhand.proving.property_files import KEYS
-from byhand.proving.texts import KEYS as TEXT_KEYS
+from byhand.proving.reading.answers import FORMS
+from byhand.proving.reading.built_in import NAMES
+from byhand.proving.reading.callables import FUNCTIONS
+from byhand.proving.reading.claim_reading import KINDS
+from byhand.proving.reading.known_weights import WORDS
+from byhand.proving.reading.property_files import KEYS
+from byhand.proving.reading.texts import KEYS as TEXT_KEYS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "property-files.md").read_text("utf-8")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from byhand.errors import InputError
-from byhand.proving.functions import compile_expression, compile_file
+from byhand.proving.reading.functions import compile_expression, compile_file
 
 
 def worked(text: str, **values: Any) -> Any:

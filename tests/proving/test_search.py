@@ -18,7 +18,8 @@ import byhand
 from byhand.errors import InputError
 from byhand.model import Model
 from byhand.models import open_model
-from byhand.proving import cases, search
+from byhand.proving import search
+from byhand.proving.search import cases
 from byhand.proving.outcome import OPEN, PROVEN, REFUTED, Outcome, leaves
 from byhand.proving.properties import read_property
 from byhand.proving.search import Standing, prove

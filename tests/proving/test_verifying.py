@@ -22,7 +22,8 @@ import byhand
 from byhand.files import parse_model
 from byhand.files.making import make_model
 from byhand.model import Model
-from byhand.proving import cases, certificates
+from byhand.proving import certificates
+from byhand.proving.search import cases
 from byhand.proving.certificates import certificate
 from byhand.proving.domain import Place, Shape, Variable, Varies, Whole
 from byhand.proving.properties import Property, read_property

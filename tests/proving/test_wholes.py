@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from budgets import examples
 from byhand.proving.claims import Function
 from byhand.proving.domain import Place, Region, Shape, Variable, Whole
-from byhand.proving.functions import compile_expression
-from byhand.proving.wholes import Range, Varies, largest, least, ranges_of
-from byhand.proving.words import Words, one_of
+from byhand.proving.reading.functions import compile_expression
+from byhand.proving.reading.wholes import Range, Varies, largest, least, ranges_of
+from byhand.proving.reading.words import Words, one_of
 
 NAMES = ("x", "y", "z")
 

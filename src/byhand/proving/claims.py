@@ -14,7 +14,7 @@ from typing import Any
 
 from byhand.model import Model
 from byhand.proving.domain import Region
-from byhand.proving.wholes import ranges_of
+from byhand.proving.reading.wholes import ranges_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from byhand.files.tree import Node, Table
 from byhand.language import _
 from byhand.model import Model
 from byhand.models import builtin_names, open_model
-from byhand.proving import sentences
-from byhand.proving.claim_reading import read_claims
 from byhand.proving.claims import Claim
 from byhand.proving.domain import Shape
-from byhand.proving.known_weights import read_distance, read_weights
-from byhand.proving.property_files import KEYS, node_of, plain, tree_of
-from byhand.proving.texts import Setting, read_texts
+from byhand.proving.reading import sentences
+from byhand.proving.reading.claim_reading import read_claims
+from byhand.proving.reading.known_weights import read_distance, read_weights
+from byhand.proving.reading.property_files import KEYS, node_of, plain, tree_of
+from byhand.proving.reading.texts import Setting, read_texts
 
 
 @dataclass(frozen=True, slots=True)

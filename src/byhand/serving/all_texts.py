@@ -21,10 +21,10 @@ from byhand.errors import InputError
 from byhand.evaluate import Progress
 from byhand.language import _, whole
 from byhand.model import Model
-from byhand.proving.next_tokens import next_tokens
 from byhand.proving.outcome import Outcome
 from byhand.proving.properties import Property, simple
 from byhand.proving.search import prove as search
+from byhand.proving.search.next_tokens import next_tokens
 from byhand.serving.edits import edited
 from byhand.serving.fields import impossible, missing
 from byhand.serving.states import Library

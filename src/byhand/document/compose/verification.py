@@ -9,7 +9,7 @@ from byhand.document import words
 from byhand.document.compose.proof.wording import counted, seconds
 from byhand.document.parts import Answer, Part, Title
 from byhand.language import _
-from byhand.proving import sentences
+from byhand.proving.reading import sentences
 
 if TYPE_CHECKING:
     from byhand.verifying import Verification

@@ -14,7 +14,7 @@ from byhand.language import _
 from byhand.model import Model
 
 if TYPE_CHECKING:
-    from byhand.proving.next_tokens import Followed
+    from byhand.proving.search.next_tokens import Followed
 
 MOST_ROWS = 400
 

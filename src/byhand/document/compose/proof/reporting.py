@@ -9,8 +9,8 @@ from byhand.document import words
 from byhand.document.compose.proof import answers, cases, domain, leads
 from byhand.document.parts import Part, Section, Title
 from byhand.language import _
-from byhand.proving import sentences
 from byhand.proving.outcome import OPEN, Leaf, Outcome
+from byhand.proving.reading import sentences
 
 
 def report(outcome: Outcome, called: str = "") -> list[Part | Section]:

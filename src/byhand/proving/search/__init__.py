@@ -17,14 +17,14 @@ from typing import Any
 
 from byhand.language import _
 from byhand.model import Model
-from byhand.proving.cases import Casework
 from byhand.proving.claims import Same
-from byhand.proving.journal import Journal, identity
-from byhand.proving.judging import judge
 from byhand.proving.outcome import OPEN, PROVEN, REFUTED, Counterexample, Outcome
 from byhand.proving.properties import Property, read_property
-from byhand.proving.questions import ANY, Leads
-from byhand.proving.units import Part, Report, Unit
+from byhand.proving.search.cases import Casework
+from byhand.proving.search.journal import Journal, identity
+from byhand.proving.search.judging import judge
+from byhand.proving.search.questions import ANY, Leads
+from byhand.proving.search.units import Part, Report, Unit
 from byhand.workers import Workers
 
 FIRST, LATER = 0.5, 4.0  # seconds of a unit at the start, when work has to be shared out, and then

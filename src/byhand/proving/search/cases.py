@@ -18,21 +18,21 @@ from typing import Any
 import numpy as np
 
 from byhand.proving.claims import Unmoved
-from byhand.proving.cutting import Cut, Undecided, halves, where_it_varies
 from byhand.proving.domain import Region
-from byhand.proving.enumeration import Told
-from byhand.proving.extremes import extreme
-from byhand.proving.journal import rounded_down
-from byhand.proving.judging import Judgement, judge
 from byhand.proving.outcome import Counterexample
-from byhand.proving.passing import Models, Passing
 from byhand.proving.properties import Property
-from byhand.proving.questions import Leads, Question, about_region, about_text
-from byhand.proving.region_forms import NoText
-from byhand.proving.region_passes import Findings, Holdings
-from byhand.proving.text_tables import Texts, joined, sampled, texts_of
-from byhand.proving.units import Node, Report, Unit
-from byhand.proving.wholes import Varies
+from byhand.proving.reading.wholes import Varies
+from byhand.proving.search.cutting import Cut, Undecided, halves, where_it_varies
+from byhand.proving.search.enumeration import Told
+from byhand.proving.search.extremes import extreme
+from byhand.proving.search.journal import rounded_down
+from byhand.proving.search.judging import Judgement, judge
+from byhand.proving.search.passing import Models, Passing
+from byhand.proving.search.questions import Leads, Question, about_region, about_text
+from byhand.proving.search.region_forms import NoText
+from byhand.proving.search.region_passes import Findings, Holdings
+from byhand.proving.search.text_tables import Texts, joined, sampled, texts_of
+from byhand.proving.search.units import Node, Report, Unit
 
 FEWEST = 64  # assignments that are always enumerated
 MOST = 1 << 15  # assignments that are enumerated at once

@@ -9,13 +9,13 @@ from numbers import Real
 from byhand.model import Model
 from byhand.numbers.base import Printed, Within
 from byhand.proving.claims import Agree, Claim, Unmoved
-from byhand.proving.enumeration import Enumeration, Told, told
-from byhand.proving.extremes import ranged
-from byhand.proving.hulls import Embedding
 from byhand.proving.properties import Goal, Property
-from byhand.proving.questions import Question
-from byhand.proving.region_passes import RegionPasses, Weighed
-from byhand.proving.text_tables import Texts
+from byhand.proving.search.enumeration import Enumeration, Told, told
+from byhand.proving.search.extremes import ranged
+from byhand.proving.search.hulls import Embedding
+from byhand.proving.search.questions import Question
+from byhand.proving.search.region_passes import RegionPasses, Weighed
+from byhand.proving.search.text_tables import Texts
 
 
 class Models:

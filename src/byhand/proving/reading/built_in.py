@@ -13,11 +13,11 @@ from byhand.errors import InputError, TextError
 from byhand.files import scalars
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
-from byhand.proving.callables import FUNCTIONS
 from byhand.proving.claims import Function
 from byhand.proving.domain import Reckoned
-from byhand.proving.scopes import Scope, Spelling
-from byhand.proving.words import Words
+from byhand.proving.reading.callables import FUNCTIONS
+from byhand.proving.reading.scopes import Scope, Spelling
+from byhand.proving.reading.words import Words
 
 NAMES = ("copy", "sorted", "sum", "parity", "count", "majority")
 SEVERAL = ("copy", "sorted")  # these give several tokens

@@ -12,8 +12,8 @@ from typing import Any
 from byhand.errors import InputError
 from byhand.language import _
 from byhand.proving.domain import Reckoned
-from byhand.proving.wholes import largest, least
-from byhand.proving.words import Words
+from byhand.proving.reading.wholes import largest, least
+from byhand.proving.reading.words import Words
 
 LARGEST = 100_000  # bits of a number, entries of a list
 

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from byhand.model import Model
 from byhand.numbers.base import Printed, Within
-from byhand.proving.hulls import Embedding
-from byhand.proving.questions import Bounded, Question
-from byhand.proving.region_passes import Weighed, bounded, leads
+from byhand.proving.search.hulls import Embedding
+from byhand.proving.search.questions import Bounded, Question
+from byhand.proving.search.region_passes import Weighed, bounded, leads
 from byhand.weights import Tensor, Weights
 
 INSIDE = Fraction(1023, 1024)  # of a radius: how an end is printed or rounded may be disputed

@@ -8,12 +8,12 @@ from typing import Any
 
 from byhand.files.tree import Node
 from byhand.language import _
-from byhand.proving.answers import Tokens
 from byhand.proving.claims import Function
 from byhand.proving.domain import Computed, Place, Reckoned, Region, Values, Varies
-from byhand.proving.scopes import Scope, Spelling
-from byhand.proving.wholes import ranges_of
-from byhand.proving.words import Words
+from byhand.proving.reading.answers import Tokens
+from byhand.proving.reading.scopes import Scope, Spelling
+from byhand.proving.reading.wholes import ranges_of
+from byhand.proving.reading.words import Words
 
 
 class EachToken:

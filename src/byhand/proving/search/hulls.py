@@ -24,7 +24,7 @@ import numpy as np
 from byhand.model import Model
 from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.proving.domain import Place, Region, Values, Whole
-from byhand.proving.wholes import Varies, ranges_of
+from byhand.proving.reading.wholes import Varies, ranges_of
 
 BITS = 256  # of the middles of numbers that are not rational
 TINY = Fraction(1, 2**200)  # what tells rows from their hull, beside their size, and is an error

@@ -14,8 +14,13 @@ from typing import Any
 from byhand.errors import InputError
 from byhand.proving.claims import Function
 from byhand.proving.domain import Place, Shape, Varies, Whole
-from byhand.proving.functions import Compiled, compile_expression, compile_file, without_value
-from byhand.proving.words import Words
+from byhand.proving.reading.functions import (
+    Compiled,
+    compile_expression,
+    compile_file,
+    without_value,
+)
+from byhand.proving.reading.words import Words
 from byhand.tokens import Tokenizer
 
 TEXT = "text"

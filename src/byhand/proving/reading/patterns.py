@@ -20,7 +20,7 @@ from itertools import chain
 
 from byhand.errors import InputError, TextError, nearest
 from byhand.language import _
-from byhand.proving.sequences import (
+from byhand.proving.reading.sequences import (
     Named,
     OneOf,
     Part,

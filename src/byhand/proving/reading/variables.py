@@ -21,9 +21,9 @@ from typing import NoReturn
 from byhand.errors import InputError, nearest
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
-from byhand.proving.callables import FUNCTIONS
 from byhand.proving.domain import Values, Variable, Whole
-from byhand.proving.scopes import TEXT
+from byhand.proving.reading.callables import FUNCTIONS
+from byhand.proving.reading.scopes import TEXT
 
 MOST_VALUES = 100_000  # of one variable
 MOST_VARIABLES = 20_000

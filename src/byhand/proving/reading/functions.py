@@ -17,10 +17,10 @@ from typing import Any
 
 from byhand.errors import InputError, nearest
 from byhand.language import _
-from byhand.proving.callables import FUNCTIONS, GUARDED, frozen
 from byhand.proving.domain import Reckoned, Varies
-from byhand.proving.safe_python import check, hint_for, refused
-from byhand.proving.words import one_of
+from byhand.proving.reading.callables import FUNCTIONS, GUARDED, frozen
+from byhand.proving.reading.safe_python import check, hint_for, refused
+from byhand.proving.reading.words import one_of
 
 LONGEST = 20_000  # characters of an expression or a file
 MOST_ROUNDS = 1_000_000  # of all loops, for one text

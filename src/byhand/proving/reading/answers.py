@@ -14,11 +14,11 @@ from byhand.errors import InputError, TextError
 from byhand.files import scalars
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
-from byhand.proving import built_in
 from byhand.proving.claims import Function
 from byhand.proving.domain import Reckoned
-from byhand.proving.scopes import TEXT, Scope, Spelling
-from byhand.proving.words import Words
+from byhand.proving.reading import built_in
+from byhand.proving.reading.scopes import TEXT, Scope, Spelling
+from byhand.proving.reading.words import Words
 from byhand.tokens import Tokenizer
 
 FORMS = ("table", "file", "expression", "token", *built_in.NAMES)

@@ -19,7 +19,7 @@ from byhand.numbers.base import ABSENT, Numbers
 from byhand.numbers.enclosed.enclosure import Enclosing, Enclosure
 from byhand.proving.digits import enclosing_numbers, enclosure_of, known_to_so_many_decimals, prove
 from byhand.proving.outcome import Counterexample
-from byhand.proving.questions import Ahead, Bounded, Leads, Question
+from byhand.proving.search.questions import Ahead, Bounded, Leads, Question
 from byhand.tracing import Trace
 
 BITS = (64, 128, 256, 1024, 4096)  # of the attempts to compare numbers that are not next tokens

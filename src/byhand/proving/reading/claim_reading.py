@@ -23,17 +23,17 @@ from byhand.forward import plan
 from byhand.language import _
 from byhand.model import Model
 from byhand.models import open_model
-from byhand.proving import answers
 from byhand.proving.claims import Agree, AtLeast, Claim, Function, Lead, Next, Same, Unmoved
-from byhand.proving.continuations import EachToken
 from byhand.proving.domain import (
     Reckoned,
     Shape,
     Variable,
 )
-from byhand.proving.scopes import Scope
-from byhand.proving.texts import LINE
-from byhand.proving.words import Words
+from byhand.proving.reading import answers
+from byhand.proving.reading.continuations import EachToken
+from byhand.proving.reading.scopes import Scope
+from byhand.proving.reading.texts import LINE
+from byhand.proving.reading.words import Words
 from byhand.tokens import too_long
 
 KINDS = ("next", "continuation", "lead", "at", "same as", "constant", "unmoved")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from byhand.proving.domain import Region, Values
-from byhand.proving.journal import Line
 from byhand.proving.outcome import Counterexample
+from byhand.proving.search.journal import Line
 
 Part = tuple[str, Mapping[str, Values], float]  # a region: path, values, share of the domain
 Node = tuple[str, Region, float]  # the same

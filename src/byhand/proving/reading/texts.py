@@ -15,11 +15,11 @@ from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
 from byhand.model import Model
 from byhand.proving.domain import Place, Shape, Variable, Whole
-from byhand.proving.patterns import read_pattern, set_of_words
-from byhand.proving.scopes import TEXT, Scope, Several, Spelling, Word
-from byhand.proving.sequences import OneOf, Sequence, any_of
-from byhand.proving.shapes import Shapes, numbers_of
-from byhand.proving.variables import Variables, checked, read_conditions, read_where
+from byhand.proving.reading.patterns import read_pattern, set_of_words
+from byhand.proving.reading.scopes import TEXT, Scope, Several, Spelling, Word
+from byhand.proving.reading.sequences import OneOf, Sequence, any_of
+from byhand.proving.reading.shapes import Shapes, numbers_of
+from byhand.proving.reading.variables import Variables, checked, read_conditions, read_where
 from byhand.tokens import Tokenizer, too_long
 
 KEYS = ("pattern", "list", "up to", "length", "of", "where", "conditions", "groups", "spelling")

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.numbers.forms import Form, take_cases
-from byhand.proving.questions import Bounded, Question
-from byhand.proving.region_passes import Floats, Truths, Weighed, bounded, leads, spread
-from byhand.proving.text_tables import Texts
+from byhand.proving.search.questions import Bounded, Question
+from byhand.proving.search.region_passes import Floats, Truths, Weighed, bounded, leads, spread
+from byhand.proving.search.text_tables import Texts
 
 BLOCK = 2048  # prefixes worked out together
 Places = npt.NDArray[np.intp]

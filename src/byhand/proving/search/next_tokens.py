@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from byhand.model import Model
 from byhand.numbers.forms import take_cases
 from byhand.proving.domain import Region
-from byhand.proving.enumeration import Enumeration
-from byhand.proving.hulls import Embedding
-from byhand.proving.judging import judge
-from byhand.proving.questions import ANY, Leads
-from byhand.proving.region_passes import Weighed, leads, spread
-from byhand.proving.text_tables import texts_of
+from byhand.proving.search.enumeration import Enumeration
+from byhand.proving.search.hulls import Embedding
+from byhand.proving.search.judging import judge
+from byhand.proving.search.questions import ANY, Leads
+from byhand.proving.search.region_passes import Weighed, leads, spread
+from byhand.proving.search.text_tables import texts_of
 
 
 @dataclass(frozen=True, slots=True)

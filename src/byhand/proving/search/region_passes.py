@@ -23,10 +23,10 @@ from byhand.numbers.forms import Form, Forms, PreciseForms, differences, ends
 from byhand.numbers.forms.arithmetic import arithmetic_of
 from byhand.plan import Plan, keys_and_values
 from byhand.proving.domain import Region, Shape
-from byhand.proving.hulls import Embedding, above
-from byhand.proving.questions import Ahead, Bounded, Leads, Question
-from byhand.proving.region_forms import Held, Key, RegionForms
-from byhand.proving.text_tables import Ids
+from byhand.proving.search.hulls import Embedding, above
+from byhand.proving.search.questions import Ahead, Bounded, Leads, Question
+from byhand.proving.search.region_forms import Held, Key, RegionForms
+from byhand.proving.search.text_tables import Ids
 from byhand.worked import Worked
 
 Floats = npt.NDArray[np.float64]

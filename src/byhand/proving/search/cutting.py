@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from byhand.proving.domain import Region, Shape, Values, Whole
-from byhand.proving.hulls import Embedding, numbers_at
-from byhand.proving.region_forms import NUMBER, variables_of
-from byhand.proving.region_passes import Findings
-from byhand.proving.wholes import Varies
+from byhand.proving.reading.wholes import Varies
+from byhand.proving.search.hulls import Embedding, numbers_at
+from byhand.proving.search.region_forms import NUMBER, variables_of
+from byhand.proving.search.region_passes import Findings
 
 Cut = tuple[str, Values]
 

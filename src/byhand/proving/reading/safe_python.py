@@ -12,7 +12,7 @@ from typing import Any
 
 from byhand.errors import InputError, nearest
 from byhand.language import _
-from byhand.proving.callables import FUNCTIONS
+from byhand.proving.reading.callables import FUNCTIONS
 
 METHODS = (
     "append", "count", "endswith", "extend", "find", "get", "index", "insert", "isalpha", "isdigit",

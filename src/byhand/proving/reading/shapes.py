@@ -8,7 +8,7 @@ from byhand.errors import InputError
 from byhand.files.tree import Table
 from byhand.language import _
 from byhand.proving.domain import Place, Shape, Variable, Whole
-from byhand.proving.scopes import (
+from byhand.proving.reading.scopes import (
     TEXT,
     Meaning,
     Number,
@@ -18,8 +18,8 @@ from byhand.proving.scopes import (
     Word,
     place_meaning,
 )
-from byhand.proving.sequences import Item, OneOf, Sequence, Value
-from byhand.proving.variables import Relation, Variables, combined, linear, unknown
+from byhand.proving.reading.sequences import Item, OneOf, Sequence, Value
+from byhand.proving.reading.variables import Relation, Variables, combined, linear, unknown
 
 WIDEST = 1_000_000  # numbers between the ends of what a place may hold
 

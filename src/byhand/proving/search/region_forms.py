@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.proving.domain import Computed, Place, Region, Shape, Values, Whole
-from byhand.proving.hulls import Embedding, Row, above, numbers_at
+from byhand.proving.search.hulls import Embedding, Row, above, numbers_at
 
 Key = str | tuple[int, int]  # of a letter: a variable's name, or (position, which of its hull)
 Floats = npt.NDArray[np.float64]

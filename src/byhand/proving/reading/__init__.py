@@ -1,0 +1,1 @@
+"""The reading of properties: patterns, variables, functions of them, claims, known weights."""
