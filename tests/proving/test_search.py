@@ -19,10 +19,9 @@ from byhand.errors import InputError
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.proving import search
-from byhand.proving.search import cases
 from byhand.proving.outcome import OPEN, PROVEN, REFUTED, Outcome, leaves
 from byhand.proving.properties import read_property
-from byhand.proving.search import Standing, prove
+from byhand.proving.search import Standing, cases, prove
 from byhand.weights import Tensor, Weights
 
 THERMOMETER = "docs/examples/thermometer.yaml"

@@ -23,11 +23,10 @@ from byhand.files import parse_model
 from byhand.files.making import make_model
 from byhand.model import Model
 from byhand.proving import certificates
-from byhand.proving.search import cases
 from byhand.proving.certificates import certificate
 from byhand.proving.domain import Place, Shape, Variable, Varies, Whole
 from byhand.proving.properties import Property, read_property
-from byhand.proving.search import prove
+from byhand.proving.search import cases, prove
 from byhand.tokens import Ids
 from byhand.verifying import claims, verify
 from byhand.verifying.areas import Area, Span
