@@ -168,7 +168,8 @@ def command(
             progress=progress,
             **said,
         )
-        kept.needed = stopped(outcome) and outcome.cases > 0
+        begun = outcome.cases > 0 or len(outcome.open) > len(outcome.trees)  # decided, or cut
+        kept.needed = stopped(outcome) and begun
     if certificate is not None and outcome.answer == PROVEN:
         outcome.save(certificate)
     write_reports(outcome, files)  # first, since the reader of stdout may stop reading
