@@ -18,13 +18,14 @@ import numpy as np
 from byhand.address import write_index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
+from byhand.checking.diagnosis import diagnosed
 from byhand.checking.directions import mark_directions
 from byhand.checking.entries import furthest, why_missing
 from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
 from byhand.checking.precisions import usual_precision
 from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
-from byhand.checking.trials import suspects_of
+from byhand.checking.surroundings import Surroundings
 from byhand.checking.verdicts import Marked, MarkedText, Verdict
 from byhand.checking.weights import mark_weights
 from byhand.evaluate import Progress
@@ -323,6 +324,7 @@ class _Judge:
         """
         wrong = [line for line in lines if line.verdict is Verdict.ERROR]
         unusual = [line for line in lines if line.unusual]
+        around = Surroundings(self.replay, self._whole_lines())
         favourites: list[str] = []
         explained: dict[int, Marked] = {}
         for place, line in enumerate((*wrong, *unusual)):
@@ -330,17 +332,29 @@ class _Judge:
                 break
             local = self._local_of(line)
             assert isinstance(local.judged, Judged)
-            found = suspects_of(
+            found = diagnosed(
                 self.replay,
+                around,
                 local.line,
                 local.judged,
-                line,
-                favourites,
+                unusual=line.unusual,
+                favourites=favourites,
                 others=place < MOST_SUSPECTED,
             )
-            explained[id(line)] = replace(line, suspects=found)
-            favourites = [*(each.kind for each in found[:1]), *favourites]
+            explained[id(line)] = replace(
+                line, suspects=found.causes, described=found.described, ask=found.ask
+            )
+            favourites = [*(each.kind for each in found.causes[:1]), *favourites]
         return _told_as_one([explained.get(id(line), line) for line in lines])
+
+    def _whole_lines(self) -> dict[str, Judged]:
+        """The judgements of the steps that are claimed as a whole, by address."""
+        return {
+            address: local.judged
+            for address, locals_ in self.found.items()
+            for local in locals_
+            if isinstance(local.judged, Judged) and not local.line.claim.index
+        }
 
     def _local_of(self, line: Marked) -> _Local:
         locals_ = self.found[line.claim.address]

@@ -45,14 +45,27 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """How much an explanation explains, and at what price."""
+
+    entries: int = 0  # wrong entries that follow with it
+    lines: int = 1  # lines that it explains, this one included
+    without: int = 0  # lines of the same step, in other blocks, that follow without it
+    fitted: int = 0  # numbers that were read off the claim
+    left: float | None = None  # root mean square of what is left, in usual rounding errors
+    alike: int = 0  # other explanations that fit as well
+
+
+@dataclass(frozen=True, slots=True)
 class Suspect:
-    """A mistake that would make the claim follow."""
+    """A cause: a mistake that makes the claim follow, confirmed by working the edited plan out."""
 
     kind: str  # a word of the catalogue of suspects: "gelu-kind", "scale-missing", …
     sentence: str  # "it follows if GELU is erf; the model says tanh"
     change: str  # advice to the author of the port
     share: float  # share of the allowed rounding error that is left if this is the mistake
     times: float | None = None  # the same in units of the usual rounding error
+    evidence: Evidence = Evidence()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +96,8 @@ class Marked:
     worst: Worst | None = None
     reason: str = ""  # why it cannot be judged
     suspects: tuple[Suspect, ...] = ()
+    described: tuple[str, ...] = ()  # how it differs, in sentences: true, but not yet a cause
+    ask: str | None = None  # the unclaimed step that would tell most, if it were dumped as well
     shares: npt.NDArray[np.float32] | None = field(default=None, repr=False, compare=False)
     outside: int = 0  # entries beyond the allowed error
     entries: int = 0  # entries judged

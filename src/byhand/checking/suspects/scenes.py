@@ -9,10 +9,10 @@ The modules beside this one hold the mistakes; nothing here computes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,37 @@ class Edit:
     change: str  # what to change in the port
     plan: Plan
     unlikely: int = 0  # orders edits that explain a claim equally well
+    fitted: int = 0  # numbers that were read off the claim: each needs several entries to bear it
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The addresses of the lines that were written in."""
+        return frozenset(step.address for step in self.plan if step.address.startswith(SUSPECT))
+
+
+class Around(Protocol):
+    """The numbers around a line, all in float64; None where there are none."""
+
+    @property
+    def claimed_steps(self) -> Sequence[str]:
+        """The steps that are claimed as a whole, in spine order."""
+        ...
+
+    def claimed(self, address: str) -> Values | None:
+        """What the claimant wrote for a step."""
+        ...
+
+    def expected(self, address: str) -> Values | None:
+        """What follows for a claimed step from the lines above it."""
+        ...
+
+    def read(self, address: str) -> Values | None:
+        """What later steps read: the claim where there is one, else what follows; or a weight."""
+        ...
+
+    def elsewhere(self, address: str) -> Sequence[Values]:
+        """What the claimant wrote for the same step in the other texts of a batch."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -60,6 +91,8 @@ class Context:
     targets: tuple[int, ...] | None = None  # the token that should come at each position, if known
     rule: Rule | None = None  # the optimizer, where claims are about its step
     moments: Mapping[str, Values] = field(default_factory=dict)  # of the step before, by address
+    usual: Values | None = None  # one standard deviation of what rounding does to each value
+    around: Around | None = None  # the numbers around the line
 
 
 class Draft:

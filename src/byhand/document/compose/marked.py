@@ -177,8 +177,8 @@ def _whole_text(value: float) -> str:
 def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[str, str]]:
     """The sentences below a line that is not simply right: (kind, sentence).
 
-    The kinds: reason, verdict, worst, usual, suspect, change, share, source.  `written` formats a
-    number with a decimal point: data keep it, a book uses its language's sign.
+    The kinds: reason, verdict, worst, usual, suspect, change, share, described, ask, source.
+    `written` formats a number with a decimal point: data keep it, a book uses its language's sign.
     """
     if line.verdict is Verdict.UNJUDGED and line.reason:
         yield "reason", line.reason
@@ -201,6 +201,12 @@ def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[st
             yield "change", suspect.change
         text = _("then {share} of the allowed error is used")
         yield "share", text.format(share=share_text(suspect.share))
+    if not line.suspects:
+        for sentence in line.described:
+            yield "described", sentence
+    if line.ask is not None:
+        text = _("dump {address} as well and run again: it would tell most")
+        yield "ask", text.format(address=line.ask)
     if line.verdict.follows is False and (source := source_text(line)):
         yield "source", source
 

@@ -1,0 +1,143 @@
+"""Diagnosis of one line: the structure of its difference, edits that may explain it, the evidence.
+
+line → `differences` (what differs, and how) → edits ← `suspects` (mistakes that people make)
+     → each worked out from the lines above → `evidence` → causes and descriptions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from byhand.checking.differences import Description, Difference, readings
+from byhand.checking.evidence import Trial, explains
+from byhand.checking.regions import Region
+from byhand.checking.replay import Line, Replay
+from byhand.checking.surroundings import Surroundings
+from byhand.checking.suspects import Context, Edit, Scene, edits
+from byhand.checking.verdicts import Suspect
+from byhand.errors import ByhandError
+from byhand.numbers.adjoints import UNCOUNTED
+from byhand.numbers.allowed import Judged
+from byhand.optimizer import BEFORE
+from byhand.plan import WEIGHT, Step
+from byhand.worked import Missing
+
+MOST_WORK = 10_000_000_000  # multiplications for all edits of one line
+MOST_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What is known about a line that does not follow."""
+
+    causes: tuple[Suspect, ...] = ()
+    described: tuple[str, ...] = ()
+    ask: str | None = None  # the unclaimed step whose values would tell most
+
+
+def diagnosed(
+    replay: Replay,
+    around: Surroundings,
+    line: Line,
+    judged: Judged,
+    *,
+    unusual: bool,
+    favourites: Sequence[str] = (),
+    others: bool = True,
+) -> Diagnosis:
+    """The causes that make the claim follow, the likeliest first, and how it differs.
+
+    Edits of the `favourites` kinds are tried first, then, with `others`, the rest, up to MOST_WORK.
+    `unusual` marks a line that the model itself explains, but hardly.
+    """
+    region, target = replay.region(line.claim), replay.plan[line.claim.address]
+    if target.op == "given":  # no step of the plan leads to it
+        return Diagnosis()
+    context = _context(replay, around, region, line, judged)
+    scene = Scene(replay.plan, tuple(region.steps), target, replay.model, context)
+    difference = None if line.claim.by_hand else Difference.of(scene, judged.claimed)
+    seen = list(readings(difference)) if difference is not None else []
+    tried = [each for each in seen if isinstance(each, Edit)]
+    tried += edits(replay.plan, region.steps, target, replay.model, context=context)
+    tried.sort(key=lambda edit: edit.kind not in favourites)  # stable: keeps their order
+    if not others:
+        tried = [edit for edit in tried if edit.kind in favourites]
+    left = MOST_WORK / max(1.0, _work(replay, region.steps))
+    trials = _trials(replay, tried[: int(left) + 1], line, judged)
+    found = [trial for trial in trials if explains(trial, judged, line, unusual=unusual)]
+    found.sort(key=lambda trial: trial.rank)  # stable: otherwise in the order of the trials
+    said = sorted((each for each in seen if isinstance(each, Description)), key=_telling)
+    return Diagnosis(
+        tuple(trial.suspect() for trial in found[:MOST_SHOWN]),
+        tuple(each.sentence for each in said[:MOST_SHOWN]),
+    )
+
+
+def _telling(description: Description) -> int:
+    return -description.telling
+
+
+def _trials(replay: Replay, tried: Iterable[Edit], line: Line, before: Judged) -> list[Trial]:
+    """The edits that can be worked out, each compared with the claim."""
+    trials = []
+    for edit in tried:
+        try:
+            judged = replay.judged(replay.try_edit(edit.plan, line.claim.address), line)
+        except ByhandError:
+            continue  # an edit that cannot be worked out
+        if not isinstance(judged, Missing):
+            trials.append(Trial.of(edit, judged, before, line))
+    return trials
+
+
+def _context(
+    replay: Replay, around: Surroundings, region: Region, line: Line, judged: Judged
+) -> Context:
+    return Context(
+        claimed=replay.complete | region.edge,
+        tokens=replay.text.tokens,
+        positions=replay.text.positions,
+        padding=replay.text.padding,
+        precision=replay.rounding.name,
+        by_hand=line.claim.by_hand,
+        index=line.claim.index,
+        values=line.values,
+        expected=judged.expected,
+        allowed=judged.allowed,
+        slack=line.slack,
+        targets=_targets(replay),
+        rule=replay.text.rule,
+        moments={
+            address: np.asarray(lines[0].values)
+            for address, lines in replay.lines.items()
+            if address.startswith(BEFORE) and address in replay.complete
+        },
+        usual=judged.usual,
+        around=around,
+    )
+
+
+def _targets(replay: Replay) -> tuple[int, ...] | None:
+    """The token that should come at each position; one target is the last position's."""
+    text = replay.text
+    if text.targets is None and text.target is not None:
+        return (*[UNCOUNTED] * (len(text.tokens) - 1), text.target)
+    return text.targets
+
+
+def _work(replay: Replay, region: Sequence[Step]) -> float:
+    """About how many multiplications one replay of the region costs."""
+    total = 0.0
+    for step in region:
+        size = 1.0
+        for side in step.shape:
+            size *= side
+        total += size
+        for read in step.reads:
+            if read.startswith(WEIGHT) and step.op in ("linear", "head_outputs"):
+                weight = replay.model.weights[read.removeprefix(WEIGHT)]
+                total += 3.0 * weight.size * len(replay.text.tokens)
+    return total
