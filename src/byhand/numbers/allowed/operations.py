@@ -296,5 +296,5 @@ class Allowed(NormsBack, Positions, Attention, Slopes, Losses, Updates):
     @quiet(all="ignore")
     def argmax(self, x: Array) -> list[Prediction]:
         """Decided where one range lies above all others, or all are exactly known."""
-        x = self._read(x)
+        x = self._unrounded(x)
         return [contest(x[position]) for position in range(len(x))]
