@@ -16,17 +16,18 @@ import numpy.typing as npt
 
 from byhand.checking.suspects.casts import rounded_to
 from byhand.checking.suspects.dropout import kept_keys, nearer, plausible
+from byhand.checking.suspects.read_numbers import ReadOff
 from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
-from byhand.numbers.allowed import Allowed, Range
+from byhand.numbers.allowed import Range
 from byhand.numbers.allowed.ranges import Origin, wide
 from byhand.numbers.base import Prediction
 
 Data = npt.NDArray[Any]
 
 
-class Mistaken(Allowed):
+class Mistaken(ReadOff):
     """Allowed numbers, also for wrong operations: all that such an implementation may give."""
 
     def moved(self, move: Callable[[Data], Data], *values: Range) -> Range:
