@@ -1,7 +1,6 @@
 """Operations of edited plans whose constants were read off a claim.
 
-A weight rewritten, a sum with other factors, a part of a line worked out in another way, a curve in
-place of an activation.
+A weight rewritten, a sum with other factors, a curve in place of an activation.
 """
 
 from __future__ import annotations
@@ -12,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byhand.checking.suspects.pieces import Pieces
 from byhand.checking.suspects.rewritings import Rewriting
 from byhand.errors import InputError
 from byhand.language import _
-from byhand.numbers.allowed import Allowed, Range
+from byhand.numbers.allowed import Range
 from byhand.numbers.allowed.ranges import quadrature, wide
 from byhand.numbers.allowed.rounding import quiet
 
@@ -23,7 +23,7 @@ Data = npt.NDArray[Any]
 NEAR = 2.0**-16  # of a number: the step at which the slope of a curve is taken
 
 
-class ReadOff(Allowed):
+class ReadOff(Pieces):
     """Ranges with operations whose constants are floats, cheap for large matrices."""
 
     @quiet(all="ignore")
@@ -56,19 +56,6 @@ class ReadOff(Allowed):
         return self._stored(
             np.asarray(mid), np.asarray(rad + more * store.half * size), np.sqrt(usual)
         )
-
-    def in_part(self, x: Any, y: Any, *, part: Data) -> Range:
-        """The entries of y in a part of the line, of x elsewhere."""
-        a, b = self._read(x), self._read(y)
-
-        def laid(one: Data | None, other: Data | None) -> Data | None:
-            if one is None and other is None:
-                return None
-            zero = np.zeros(a.shape)
-            return np.where(part, zero if other is None else other, zero if one is None else one)
-
-        mid = np.where(part, wide(b.mid), wide(a.mid))
-        return Range(mid, laid(a.radius(), b.radius()), laid(a.usual, b.usual), a.absent)
 
     @quiet(all="ignore")
     def bent(self, x: Any, *, curve: Callable[[Data], Data]) -> Range:
