@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from byhand.checking.suspects.casts import rounded_to
 from byhand.checking.suspects.dropout import kept_keys, nearer, plausible
-from byhand.checking.suspects.pieces import Pieces
+from byhand.checking.suspects.read_numbers import ReadOff
 from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
@@ -27,7 +27,7 @@ from byhand.numbers.base import Prediction
 Data = npt.NDArray[Any]
 
 
-class Mistaken(Pieces):
+class Mistaken(ReadOff):
     """Allowed numbers, also for wrong operations: all that such an implementation may give."""
 
     def _filled(self, like: Range, number: Any) -> Range:
