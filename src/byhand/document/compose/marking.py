@@ -18,6 +18,7 @@ from byhand.document.compose.grades import marks_text
 from byhand.document.compose.marked import (
     SIGNS,
     holds_nan,
+    how_sure,
     short_source,
     verdict_about,
     verdict_line,
@@ -249,8 +250,12 @@ def _fault(line: Marked, which: str, again: int) -> str:
     else:
         text = _("first error: {address} — not rounding")
     told = [text.format(address=where, excess=excess_text(line.share))]
+    if not line.suspects and line.described:
+        told.append(_("no cause is sure, but {described}").format(described=line.described[0]))
     if line.suspects:
         told.append(line.suspects[0].sentence)
+        if line.suspects[0].evidence.alike:
+            told.append(how_sure(line.suspects[0]))
         repeated = _("the same in {count} more blocks")
         if again == 1:
             repeated = _("the same in {count} more block")
