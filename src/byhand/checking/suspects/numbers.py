@@ -14,19 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byhand.checking.suspects.attended import Attended
 from byhand.checking.suspects.casts import rounded_to
 from byhand.checking.suspects.dropout import kept_keys, nearer, plausible
 from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
-from byhand.numbers.allowed import Allowed, Range
+from byhand.numbers.allowed import Range
 from byhand.numbers.allowed.ranges import Origin, wide
 from byhand.numbers.base import Prediction
 
 Data = npt.NDArray[Any]
 
 
-class Mistaken(Allowed):
+class Mistaken(Attended):
     """Allowed numbers, also for wrong operations: all that such an implementation may give."""
 
     def moved(self, move: Callable[[Data], Data], *values: Range) -> Range:
