@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from byhand.errors import SpecError, nearest
+from byhand.errors import InputError, SpecError, nearest
 from byhand.expression import Call, Expression, Number, Quotient
 from byhand.language import _
 
@@ -312,6 +312,22 @@ class ModelSpec:
             )
         if attention.score_table and self.context is None:
             raise _refuse("context", _("a length, for the table of scores"), _("nothing"))
+
+
+def refuse_newer(spec: ModelSpec, who: str) -> None:
+    """Refuses what only forward passes know so far; `who` does not."""
+    for layer, block in enumerate(spec.blocks):
+        attention, mlp = block.attention, block.mlp
+        for key, there in (
+            ("attention.sinks", attention is not None and attention.sinks),
+            ("mlp.experts", mlp is not None and mlp.experts is not None),
+        ):
+            if there:
+                raise InputError(
+                    _("{who} does not know {key} yet").format(who=who, key=key),
+                    where=f"block.{layer}",
+                    hint=_("trace, generate and check do"),
+                )
 
 
 # ------------------------------------------------------------------------ the parameter inventory
