@@ -13,6 +13,7 @@ import numpy as np
 
 from byhand.checking.differences import Description, Difference, readings
 from byhand.checking.evidence import Trial, explains
+from byhand.checking.gaps import is_gap, searched
 from byhand.checking.regions import Region
 from byhand.checking.replay import Line, Replay
 from byhand.checking.surroundings import Surroundings
@@ -61,6 +62,11 @@ def diagnosed(
     difference = None if line.claim.by_hand else Difference.of(scene, judged.claimed)
     seen = list(readings(difference)) if difference is not None else []
     tried = [each for each in seen if isinstance(each, Edit)]
+    if is_gap(replay, scene, line, judged):
+        gap = searched(replay, scene, line, judged, first=tried)
+        causes = tuple(trial.suspect() for trial in gap.trials[:MOST_SHOWN])
+        said = sorted((each for each in seen if isinstance(each, Description)), key=_telling)
+        return Diagnosis(causes, tuple(each.sentence for each in said[:MOST_SHOWN]), gap.ask)
     tried += edits(replay.plan, region.steps, target, replay.model, context=context)
     tried.sort(key=lambda edit: edit.kind not in favourites)  # stable: keeps their order
     if not others:
