@@ -108,6 +108,7 @@ class Marked:
     among: tuple[Worst, ...] = ()  # the worst entries of a wrong or unusual line
     uses: tuple[str, ...] = ()  # the claimed steps that it was judged from; empty: the text
     like: str | None = None  # the line of an earlier block with the same mistake
+    blocks: tuple[int, ...] = ()  # the blocks with the same mistake, told at the first of them
     blank: bool = False  # an empty line, left to be filled in
 
     @property
@@ -151,6 +152,11 @@ class MarkedText:
     def first_error(self) -> Marked | None:
         """The first line, in spine order, with an error of its own."""
         return next((line for line in self.lines if line.verdict is Verdict.ERROR), None)
+
+    @property
+    def causes(self) -> tuple[Suspect, ...]:
+        """The causes that were found, line by line."""
+        return tuple(suspect for line in self.lines for suspect in line.suspects)
 
     @property
     def follows(self) -> bool:

@@ -10,15 +10,17 @@ what rounding usually does: a cause leaves no more than that, over the whole lin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from byhand.checking.evidence import Trial
 from byhand.checking.gaps.asking import step_to_dump
 from byhand.checking.gaps.candidates import listed, listed_apart
 from byhand.checking.gaps.fits import fit
 from byhand.checking.gaps.knobs import knobs, knobs_apart
-from byhand.checking.gaps.search import Search
+from byhand.checking.gaps.search import Candidate, Search
 from byhand.checking.gaps.values import Values
 from byhand.checking.replay import Line, Replay
 from byhand.checking.suspects import Edit, Scene
@@ -32,15 +34,18 @@ LEFT = 1.5  # × the usual rounding error: what a cause leaves at most, all over
 IN_A_ROW = 2.5  # the same for the worst row
 NEARER = 4.0  # factor by which a cause is nearer to the claim than the model
 CLEAR = 100.0  # the same where rivals need not be looked for any further
+KNOWN = 0.9  # share of the entries whose usual rounding error must be known with an edit
+RANGES = 4  # what a pass in ranges costs, in plain passes
 SCREENED = 20.0  # × the model's usual rounding error: what an edit may leave before it is confirmed
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found: explanations, worked out in ranges, and the step to dump next."""
+    """What a search found: explanations that leave the usual, and the step to dump next."""
 
     trials: tuple[Trial, ...] = ()
     ask: str | None = None
+    work: float = 0.0  # multiplications
 
 
 def is_gap(replay: Replay, scene: Scene, line: Line, judged: Judged) -> bool:
@@ -62,41 +67,67 @@ def searched(
     judged: Judged,
     *,
     first: Sequence[Edit] = (),
+    favourites: Sequence[str] = (),
     work: float = MOST_WORK,
 ) -> Found:
-    """The edits that explain a line after a gap; those of `first` are tried before all others."""
-    search = Search(Values(replay, line), judged, min(work, MOST_WORK))
-    for stage in (
-        lambda: search.try_all(first),
-        lambda: search.try_all(listed(scene)),
-        lambda: fit(search, scene, knobs(scene)),
-        lambda: search.try_all(listed_apart(scene)),
-        lambda: fit(search, scene, knobs_apart(scene)),
-    ):
+    """The edits that explain a line after a gap.
+
+    Those of `first`, and then those of the `favourites` kinds, are tried before all others.
+    """
+    affordable = min(work, MOST_WORK)
+    search = Search(Values(replay, line), judged, affordable)
+    everywhere = list(listed(scene))
+    liked = [edit for edit in everywhere if edit.kind in favourites]
+    stages: tuple[tuple[float, Callable[[], None]], ...] = (
+        (NEARER, lambda: search.try_all((*first, *liked))),
+        (CLEAR, lambda: search.try_all(everywhere)),
+        (CLEAR, lambda: fit(search, scene, knobs(scene))),
+        (CLEAR, lambda: search.try_all(listed_apart(scene))),
+        (CLEAR, lambda: fit(search, scene, knobs_apart(scene))),
+    )
+    for clear, stage in stages:
         stage()
-        if search.best <= LEFT and search.best * CLEAR <= search.model:
+        if search.best <= LEFT and search.best * clear <= search.model:
             break
-    trials = _confirmed(replay, search, line, judged)
+    trials = tuple(_confirmed(search))
     ask = None if trials else step_to_dump(scene, search)
-    return Found(tuple(trials), ask)
+    return Found(trials, ask, affordable - search.work)
 
 
-def _confirmed(replay: Replay, search: Search, line: Line, judged: Judged) -> list[Trial]:
-    """The nearest candidates that are causes, worked out in ranges."""
-    trials = []
-    for candidate in search.nearest(MOST_CONFIRMED):
-        if candidate.distance * NEARER > search.model or candidate.distance > SCREENED:
-            break
-        try:
-            now = replay.judged(replay.try_edit(candidate.edit.plan, line.claim.address), line)
-        except ByhandError:
+def _confirmed(search: Search) -> Iterator[Trial]:
+    """The nearest candidates that leave no more than rounding usually does."""
+    for place, candidate in enumerate(search.found):
+        near = candidate.distance <= LEFT
+        if candidate.distance * NEARER > search.model or not (near or place < MOST_CONFIRMED):
+            return
+        line, before = search.values.line, search.judged
+        judged = in_ranges(search, candidate) if candidate.distance <= SCREENED else None
+        if judged is None and near:
+            judged = search.as_judged(candidate)
+        if judged is None:
             continue
-        if isinstance(now, Missing):
-            continue
-        trial = Trial.of(candidate.edit, now, judged, line)
+        trial = Trial.of(candidate.edit, judged, before, line)
         if _explains(trial):
-            trials.append(trial)
-    return trials
+            yield trial
+
+
+def in_ranges(search: Search, candidate: Candidate) -> Judged | None:
+    """The candidate worked out in ranges; None where they know no usual rounding error."""
+    values = search.values
+    price = values.price(candidate.edit.plan) * RANGES
+    if price > search.work:
+        return None
+    search.work -= price
+    try:
+        worked = values.replay.try_edit(candidate.edit.plan, values.target)
+    except ByhandError:
+        return None
+    judged = values.replay.judged(worked, values.line)
+    if isinstance(judged, Missing) or judged.usual is None:
+        return None
+    with np.errstate(all="ignore"):
+        known = np.isfinite(np.broadcast_to(judged.usual, search.known.shape))
+    return judged if known[search.known].mean() > KNOWN else None
 
 
 def _explains(trial: Trial) -> bool:

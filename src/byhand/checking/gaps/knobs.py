@@ -203,4 +203,3 @@ def _one_head(head: int) -> Turn:
         draft.then(step.address, "times_each", factors=factors)
 
     return turn
-

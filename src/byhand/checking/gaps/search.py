@@ -8,8 +8,8 @@ how far rounding usually takes *them*.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import numpy as np
@@ -21,7 +21,6 @@ from byhand.numbers.allowed import Judged
 from byhand.plan import Plan
 
 SAME = 1e-6  # usual rounding errors: predictions that differ by less are one
-AT_ONCE = 1000.0  # factor by which one edit is so much nearer than the model that no other counts
 
 
 @dataclass(frozen=True)
@@ -105,6 +104,16 @@ class Search:
         apart = np.abs(np.where(self.known, one - other, 0.0))
         return bool((apart <= SAME * np.where(self.known, self.usual, 1.0)).all())
 
-    def nearest(self, most: int) -> Iterator[Candidate]:
-        """The nearest candidates."""
-        yield from self.found[:most]
+    def as_judged(self, candidate: Candidate) -> Judged:
+        """The candidate as a judgement, with the bounds and usual errors of the model."""
+        judged = self.judged
+        off = np.abs(self.off(candidate.predicted))
+        rows = np.square(off.reshape(-1, off.shape[-1] if off.ndim else 1)).mean(axis=-1)
+        with np.errstate(all="ignore"):
+            shares = np.abs(self.claimed - candidate.predicted) / judged.allowed
+        return replace(
+            judged,
+            shares=np.where(self.known & np.isfinite(shares), shares, 0.0).astype(np.float32),
+            times=float(np.sqrt(rows.max(initial=0.0))),
+            expected=candidate.predicted,
+        )

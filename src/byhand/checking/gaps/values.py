@@ -12,6 +12,7 @@ from byhand.checking.claims import Floats
 from byhand.checking.gaps.middles import Middles
 from byhand.checking.replay import IDS, Line, Replay
 from byhand.errors import ByhandError
+from byhand.model import Model
 from byhand.numbers.allowed import Range
 from byhand.plan import WEIGHT, Plan, Step
 
@@ -57,6 +58,10 @@ class Values:
                 needed.update(step.inputs.values())
                 used.append(step)
         return used[::-1]
+
+    def price(self, plan: Plan) -> float:
+        """About how many multiplications an edited plan costs."""
+        return sum(_work(step, self.replay.model) for step in self.changed(plan))
 
     def predicted(self, plan: Plan) -> Floats | None:
         """What an edited plan gives for the claimed part; None where it cannot be worked out."""
@@ -105,7 +110,7 @@ class Values:
         arguments = dict(step.attributes)
         for role, address in step.inputs.items():
             arguments[role] = self._value(address, fresh)
-        self.worked += _work(step, arguments)
+        self.worked += _work(step, self.replay.model)
         value = getattr(self.numbers, step.op)(**arguments)
         lines = self.replay.lines.get(step.address, ())
         if lines and step.address != self.target and step.address not in IDS:
@@ -113,11 +118,14 @@ class Values:
         return value
 
 
-def _work(step: Step, arguments: dict[str, Any]) -> float:
+def _work(step: Step, model: Model) -> float:
     """About how many multiplications a step costs."""
     size = float(prod(step.shape))
-    if step.op == "linear":
-        size *= min(arguments["weight"].shape)
-    elif step.op in ("scores", "mix"):
-        size *= arguments["q" if step.op == "scores" else "weights"].shape[-1]
-    return size * (8 if step.op in ("softmax", "activate") else 1) + EACH
+    if step.op == "linear" and (name := step.inputs["weight"]).startswith(WEIGHT):
+        weight = model.weights[name.removeprefix(WEIGHT)].shape
+        size *= prod(weight) / max(
+            1, step.shape[-1] * (1 if len(step.shape) == 2 else step.shape[0])
+        )
+    elif step.op in ("scores", "mix", "softmax", "activate"):
+        size *= 16
+    return size + EACH

@@ -47,7 +47,7 @@ class Positions(Rounding):
         base: Fraction,
         pairing: str,
     ) -> Range:
-        x = self._read(x)
+        x = self._unrounded(x)
         given = None if frequencies is None else self.admit_frequencies(frequencies)
         cos, sin, r_cos, r_sin = _tables(self.precision, tuple(positions), width, base, given)
         if pairing == "half":
