@@ -11,12 +11,13 @@ from byhand.checking.differences.difference import (
     Reading,
 )
 from byhand.checking.differences.factors import factor_readings
+from byhand.checking.differences.functions import function_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
 
 __all__ = ["Description", "Difference", "Reading", "readings"]
 
-READERS: tuple[Reader, ...] = (place_readings, factor_readings, product_readings)
+READERS: tuple[Reader, ...] = (place_readings, factor_readings, product_readings, function_readings)
 
 
 def readings(difference: Difference) -> Iterator[Reading]:
