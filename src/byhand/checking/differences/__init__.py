@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from byhand.checking.differences.copies import copy_readings
 from byhand.checking.differences.difference import (
     Description,
     Difference,
@@ -11,11 +12,17 @@ from byhand.checking.differences.difference import (
     Reading,
 )
 from byhand.checking.differences.factors import factor_readings
+from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.places import place_readings
 
 __all__ = ["Description", "Difference", "Reading", "readings"]
 
-READERS: tuple[Reader, ...] = (place_readings, factor_readings)
+READERS: tuple[Reader, ...] = (
+    place_readings,
+    factor_readings,
+    copy_readings,
+    move_readings,
+)
 
 
 def readings(difference: Difference) -> Iterator[Reading]:
