@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from byhand.checking.differences.copies import copy_readings
 from byhand.checking.differences.difference import (
     Description,
     Difference,
@@ -12,6 +13,7 @@ from byhand.checking.differences.difference import (
 )
 from byhand.checking.differences.factors import factor_readings
 from byhand.checking.differences.functions import function_readings
+from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
 from byhand.checking.differences.turning import turning_readings
@@ -24,6 +26,8 @@ READERS: tuple[Reader, ...] = (
     product_readings,
     function_readings,
     turning_readings,
+    copy_readings,
+    move_readings,
 )
 
 
