@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from byhand.checking.differences.copies import copy_readings
 from byhand.checking.differences.difference import (
     Description,
     Difference,
@@ -13,6 +14,8 @@ from byhand.checking.differences.difference import (
     Reading,
 )
 from byhand.checking.differences.factors import factor_readings
+from byhand.checking.differences.functions import function_readings
+from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
 from byhand.checking.differences.turning import turning_readings
@@ -23,7 +26,10 @@ READERS: tuple[Reader, ...] = (
     place_readings,
     factor_readings,
     product_readings,
+    function_readings,
     turning_readings,
+    copy_readings,
+    move_readings,
 )
 STUMBLES: tuple[type[Exception], ...] = (ArithmeticError, ValueError, IndexError)  # tests: none
 
