@@ -38,7 +38,10 @@ def _report(found: measure.Found) -> None:
     for each in found.false:
         print(f"FALSE: {where}: {each}", file=sys.stderr)
     if found.clear and not found.step_named:
-        print(f"step: {where}: first {found.first}, planted at {found.lines}", file=sys.stderr)
+        print(
+            f"step: {where}: first {found.first}, planted at {found.lines} {found.said[0]}",
+            file=sys.stderr,
+        )
     elif found.clear and not found.explained:
         half = "half" if found.half else "missed"
         print(f"{half}: {where}: {found.told} {found.said}", file=sys.stderr)

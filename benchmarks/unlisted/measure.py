@@ -227,7 +227,20 @@ def _one(job: tuple[str, str, str, str, int]) -> Found:
     import torch
 
     torch.set_num_threads(1)
-    return found(*job)
+    try:
+        return found(*job)
+    except Exception as error:  # a check that breaks off has found nothing, and must not do so
+        return _broken(job, f"broke off: {type(error).__name__}: {error}")
+
+
+def _broken(job: tuple[str, str, str, str, int], why: str) -> Found:
+    name, family, format, mode, _seed = job
+    lines = tuple(part.shows[family] for part in CHANGES[name].parts)
+    number = len(lines)
+    return Found(
+        name, family, format, mode, lines, (LARGEST,) * number, (LARGEST,) * number, None,
+        (False,) * number, (NOTHING,) * number, (why,) * number, 0, (), None,
+    )  # fmt: skip
 
 
 def record(results: Iterable[Found], seed: int) -> None:
@@ -243,5 +256,6 @@ def recorded() -> tuple[int, list[Found]]:
 
 
 def _read(row: Mapping[str, Any]) -> Found:
-    values: list[Any] = [row[each.name] for each in fields(Found)]
-    return Found(*(tuple(value) if isinstance(value, list) else value for value in values))
+    own = {each.name: row[each.name] for each in fields(Found)}
+    lists = {name: tuple(value) for name, value in own.items() if isinstance(value, list)}
+    return Found(**(own | lists))

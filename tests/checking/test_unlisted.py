@@ -19,12 +19,9 @@ from byhand import forward
 
 SELECTION = (
     ("scores-times-09", "gpt2", "float32"),
-    ("first-key-masked", "gpt2", "float32"),
     ("heads-rotated", "gpt_neox", "bfloat16"),
-    ("yarn-magnitude", "llama", "float32"),
     ("gain-squared", "gpt2", "float32"),
     ("one-sign", "llama", "float32"),
-    ("residual-halved", "llama", "bfloat16"),
     ("int4-groups", "gpt_neox", "float32"),
     ("noisy-matrix", "llama", "bfloat16"),
     ("one-sign+rows-exchanged", "gpt2", "float32"),
@@ -78,7 +75,7 @@ PART = Part({}, (r"head 3.*{0.25}", r"<2>.*exchanged"), (r"head 3\b",))
 
 @pytest.mark.parametrize(
     ("sentence", "how", "where"),
-    (
+    [
         ("it follows if head 3 is multiplied by 0.24998; the model does not", True, True),
         ("it follows if head 3 is multiplied by 1/4", True, True),
         ("heads 1, 3 and 5 are multiplied by 1/√16", True, True),
@@ -87,7 +84,7 @@ PART = Part({}, (r"head 3.*{0.25}", r"<2>.*exchanged"), (r"head 3\b",))
         ("it follows if head 13 is multiplied by 0.25", False, False),
         ("tokens 77 and 78 are exchanged", True, False),
         ("tokens 7 and 78 are exchanged", False, False),
-    ),
+    ],
 )
 def test_words_are_true_if_their_facts_are(sentence: str, how: bool, where: bool) -> None:
     ids = [5, 6, 77]
