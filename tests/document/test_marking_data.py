@@ -46,7 +46,7 @@ def test_the_shape_of_the_document() -> None:
     line = text["lines"][2]
     assert list(line) == [
         "address", "name", "source", "verdict", "follows", "share", "times", "unusual", "entries",
-        "outside", "worst", "reason", "like", "uses", "suspects", "described", "ask",
+        "outside", "worst", "reason", "like", "blocks", "uses", "suspects", "described", "ask",
     ]  # fmt: skip
     assert line["name"] == "transformer.h.3.mlp.act"
     assert line["worst"] == {
