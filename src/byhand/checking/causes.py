@@ -19,7 +19,6 @@ from byhand.checking.verdicts import Marked, Suspect, Verdict
 from byhand.numbers.allowed import Judged
 
 MOST_WORK = 60_000_000_000  # multiplications for the diagnosis of all lines of a text
-IN_BLOCK = re.compile(r"(?<![^.])block\.(\d+)\.")
 NUMBERS = re.compile(r"[-−+]?\d[\d.,e]*(?:[-−]\d+)?")
 Form = tuple[str, str]
 
@@ -39,7 +38,7 @@ def with_causes(
     told: dict[int, Marked] = {}
     left = float(MOST_WORK)
     for line in _in_turn(lines):
-        step = step_of(line)
+        step = line.step
         own, verdict = judged(line)
         diagnosis = diagnosed(
             replay,
@@ -65,23 +64,12 @@ def _in_turn(lines: Sequence[Marked]) -> Iterator[Marked]:
     seen: set[str] = set()
     again = []
     for line in doubtful:
-        if step_of(line) in seen:
+        if line.step in seen:
             again.append(line)
         else:
-            seen.add(step_of(line))
+            seen.add(line.step)
             yield line
     yield from again
-
-
-def step_of(line: Marked) -> str:
-    """The step that a line is about, whatever its block."""
-    return IN_BLOCK.sub("", line.claim.address)
-
-
-def block_of(line: Marked) -> int | None:
-    """The block that a line belongs to."""
-    found = IN_BLOCK.search(line.claim.address)
-    return int(found[1]) if found else None
 
 
 def form_of(suspect: Suspect) -> Form:
@@ -97,14 +85,14 @@ def together(texts: Sequence[Sequence[Marked]]) -> list[list[Marked]]:
     everywhere = [line for lines in texts for line in lines]
     steps: dict[str, list[Marked]] = defaultdict(list)
     for line in everywhere:
-        steps[step_of(line)].append(line)
+        steps[line.step].append(line)
     counts = {
         step: Counter(form for line in lines for form in set(map(form_of, line.suspects)))
         for step, lines in steps.items()
     }
     result = []
     for lines in texts:
-        weighed = [_weighed(line, steps[step_of(line)], counts[step_of(line)]) for line in lines]
+        weighed = [_weighed(line, steps[line.step], counts[line.step]) for line in lines]
         result.append(_told_once(weighed))
     return result
 
@@ -141,10 +129,10 @@ def _told_once(lines: Sequence[Marked]) -> list[Marked]:
     told = []
     for line in lines:
         if line.suspects and line.verdict is Verdict.ERROR:
-            mistake = (step_of(line), form_of(line.suspects[0]))
+            mistake = (line.step, form_of(line.suspects[0]))
             before = first.setdefault(mistake, line.address)
             line = line if before == line.address else replace(line, like=before)
-            block = block_of(line)
+            block = line.block
             blocks[before] += [] if block is None else [block]
         told.append(line)
     return [

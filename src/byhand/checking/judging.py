@@ -192,6 +192,8 @@ class _Judge:
         broken = self.replay.broken(address)
         if address in IDS and (judged.open is None or not broken):
             return "" if judged.open is None else self._why_open_ids(line, judged)
+        if judged.open is not None and self.replay.plan[address].op == "choose":
+            return _("rounding leaves open which experts have the largest scores")
         bridged = self.replay.bridged(line.claim)
         anything = judged.open
         if anything is None and (broken or bridged):

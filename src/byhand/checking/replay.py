@@ -395,6 +395,7 @@ def _anything(step: Step) -> Range:
     if step.op in SCORES:
         absent = ~_seen(step)
     origin = Origin(shares=True) if step.op in ("softmax", "softmax_back") else None
+    origin = Origin(choice=True) if step.op == "choose" else origin
     return Range(np.zeros(step.shape), np.full(step.shape, np.inf), None, absent, origin=origin)
 
 
@@ -406,6 +407,8 @@ def _unmasked(value: Range) -> Range:
 
 
 def _widened(value: Range, half_unit: float) -> Range:
+    if value.origin is not None and value.origin.choice:
+        return value  # 1 and 0 are not rounded
     rad = np.broadcast_to(
         half_unit if value.rad is None else value.rad + half_unit, value.mid.shape
     )

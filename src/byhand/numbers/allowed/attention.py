@@ -110,8 +110,14 @@ class Attention(Rounding):
         return less
 
     @quiet(all="ignore")
-    def softmax(self, x: Array) -> Range:
+    def softmax(self, x: Array, *, sinks: Array | None = None) -> Range:
         x = self._unrounded(x)
+        if sinks is not None:
+            return _without_last(self._softmax(_beside(x, self.admit(sinks)), shifted=True))
+        return self._softmax(x)
+
+    def _softmax(self, x: Range, *, shifted: bool = False) -> Range:
+        """Softmax of each row; `shifted`: scores less the largest may be stored before."""
         scores = wide(x.mid)
         n = scores.shape[-1]
         mid, rad, usual = np.empty((3, *scores.shape))
@@ -121,7 +127,7 @@ class Attention(Rounding):
         for start in range(0, len(flat), step):
             rows = slice(start, start + step)
             here = flat[rows]
-            share, room, spread = _shares(island, here)
+            share, room, spread = shares_of(island, here, shifted=shifted)
             room = self._narrower(island, share, room)
             if island.flash:  # the sum may be that of the rounded exponentials
                 room += (share + room) * self.precision.store.half
@@ -213,8 +219,38 @@ def _dot_products(
     return dots(a, b), dots(abs_a, abs_b), moved, usual
 
 
-def _shares(p: Precision, x: Range) -> tuple[Data, Data, Data]:
-    """Softmax of some rows: the shares, their radii and usual errors, before they are stored."""
+def _beside(x: Range, sinks: Range) -> Range:
+    """The scores with the sink of each head as a last key, which every query sees."""
+
+    def joined(scores: Data | None, last: Data | None) -> Data | None:
+        if scores is None and last is None:
+            return None
+        left = np.zeros(x.shape) if scores is None else scores
+        column = np.zeros(x.shape[0]) if last is None else last
+        right = np.broadcast_to(column[:, None, None], (*x.shape[:-1], 1))
+        return np.concatenate((left, right), axis=-1)
+
+    mid = joined(wide(x.mid), wide(sinks.mid))
+    assert mid is not None
+    absent = None
+    if x.absent is not None:
+        seen = np.zeros((*x.shape[:-1], 1), dtype=bool)
+        absent = np.concatenate((x.absent, seen), axis=-1)
+    return Range(mid, joined(x.radius(), sinks.radius()), joined(x.usual, sinks.usual), absent)
+
+
+def _without_last(shares: Range) -> Range:
+    """The shares of the keys, without that of the sink."""
+    kept = shares[..., :-1]
+    kept.origin = Origin(shares=True)
+    return kept
+
+
+def shares_of(p: Precision, x: Range, *, shifted: bool = False) -> tuple[Data, Data, Data]:
+    """Softmax of some rows: the shares, their radii and usual errors, before they are stored.
+
+    `shifted`: the scores less the largest may be stored before, as transformers does with sinks.
+    """
     scores, absent, radius = wide(x.mid), x.absent, x.radius()
     n = scores.shape[-1]
     if absent is not None:
@@ -228,7 +264,8 @@ def _shares(p: Precision, x: Range) -> tuple[Data, Data, Data]:
         down[absent] = 0.0
     # how far what stands in the exponent may be off, with the exponential's own error
     unit = p.work.half
-    off = down * (2 * unit + 2 * OWN)
+    kept = max(unit, p.store.half) if shifted else unit
+    off = down * (unit + kept + 2 * OWN)
     if p.cast:
         off += np.abs(x.mid) * p.cast
     off += 1.01 * p.function + 4 * OWN
@@ -247,7 +284,7 @@ def _shares(p: Precision, x: Range) -> tuple[Data, Data, Data]:
     if p.cast:  # a score that the working format does not reach spoils its row
         most = _most(x).max(axis=-1, keepdims=True)
         overflowing(rad, np.broadcast_to(most, rad.shape), p.work.largest)
-    usual = down * (0.4 * unit)
+    usual = down * (0.4 * kept)
     if p.cast:
         usual += np.abs(wide(x.mid)) * (0.4 * p.cast)
     usual += 0.6 * unit + p.usual_sum(n, ROW)[0]

@@ -1,7 +1,7 @@
 """The operations of a transformer on ranges: each result holds all that is allowed.
 
-`norms`, `positions` and `attention` hold the larger ones; `norms_back`, `attention_back`, `slopes`,
-`sums` and `losses` the way back; `updates` an optimizer's step.
+`norms`, `positions`, `attention` and `experts` hold the larger ones; `norms_back`,
+`attention_back`, `slopes`, `sums` and `losses` the way back; `updates` an optimizer's step.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from byhand.language import _
 from byhand.numbers.allowed import judged
 from byhand.numbers.allowed.activations import KINDS, SLOPES
 from byhand.numbers.allowed.admitting import constant
-from byhand.numbers.allowed.attention import Attention
+from byhand.numbers.allowed.experts import Experts
 from byhand.numbers.allowed.largest import contest
 from byhand.numbers.allowed.losses import Losses
 from byhand.numbers.allowed.norms_back import NormsBack
@@ -44,7 +44,7 @@ from byhand.numbers.allowed.updates import Updates
 from byhand.numbers.base import Array, Prediction
 
 
-class Allowed(NormsBack, Positions, Attention, Slopes, Losses, Updates):
+class Allowed(NormsBack, Positions, Experts, Slopes, Losses, Updates):
     """The number system of all values that correct implementations of one precision may give.
 
     `judge` judges claims about a value; `overlay` replaces entries by claims, so that later steps
@@ -296,5 +296,5 @@ class Allowed(NormsBack, Positions, Attention, Slopes, Losses, Updates):
     @quiet(all="ignore")
     def argmax(self, x: Array) -> list[Prediction]:
         """Decided where one range lies above all others, or all are exactly known."""
-        x = self._read(x)
+        x = self._unrounded(x)
         return [contest(x[position]) for position in range(len(x))]
