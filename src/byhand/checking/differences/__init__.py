@@ -12,8 +12,10 @@ from byhand.checking.differences.difference import (
     Reading,
 )
 from byhand.checking.differences.factors import factor_readings
+from byhand.checking.differences.formats import format_readings
 from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.places import place_readings
+from byhand.checking.differences.tables import table_readings
 
 __all__ = ["Description", "Difference", "Reading", "readings"]
 
@@ -22,6 +24,8 @@ READERS: tuple[Reader, ...] = (
     factor_readings,
     copy_readings,
     move_readings,
+    format_readings,
+    table_readings,
 )
 
 
