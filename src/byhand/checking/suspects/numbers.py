@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byhand.checking.suspects.attended import Attended
 from byhand.checking.suspects.casts import rounded_to
 from byhand.checking.suspects.dropout import kept_keys, nearer, plausible
-from byhand.checking.suspects.pieces import Pieces
+from byhand.checking.suspects.read_numbers import ReadOff
 from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
@@ -27,7 +28,7 @@ from byhand.numbers.base import Prediction
 Data = npt.NDArray[Any]
 
 
-class Mistaken(Pieces):
+class Mistaken(ReadOff, Attended):
     """Allowed numbers, also for wrong operations: all that such an implementation may give."""
 
     def _filled(self, like: Range, number: Any) -> Range:
