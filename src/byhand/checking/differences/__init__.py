@@ -14,10 +14,12 @@ from byhand.checking.differences.difference import (
     Reading,
 )
 from byhand.checking.differences.factors import factor_readings
+from byhand.checking.differences.formats import format_readings
 from byhand.checking.differences.functions import function_readings
 from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
+from byhand.checking.differences.tables import table_readings
 from byhand.checking.differences.turning import turning_readings
 
 __all__ = ["Description", "Difference", "Reading", "readings"]
@@ -30,6 +32,8 @@ READERS: tuple[Reader, ...] = (
     turning_readings,
     copy_readings,
     move_readings,
+    format_readings,
+    table_readings,
 )
 STUMBLES: tuple[type[Exception], ...] = (ArithmeticError, ValueError, IndexError)  # tests: none
 
