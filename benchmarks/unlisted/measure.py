@@ -63,6 +63,7 @@ class Found:
     said: tuple[str, ...]  # the sentence that counts, or else the first one
     offered: int  # causes that are named, the same in later blocks once
     false: tuple[str, ...]  # of those the false ones, with their lines
+    words_alone: tuple[str, ...]  # those that are true by their words, and predict no other text
     ask: str | None  # the step that it asks for
 
     @property
@@ -112,7 +113,7 @@ def found(name: str, family: str, format: str, mode: str = "full", seed: int = 0
     lines = [claimed_after(step, list(values), order) for step in shows]
     at = {line.claim.name: line for line in marking.lines}
     told = [_told(part, at[line], judge) for part, line in zip(parts, lines, strict=True)]
-    offered, false = _causes(marking, judge)
+    offered, false, words_alone = _causes(marking, judge)
     error = marking.first_error
     return Found(
         name, family, format, mode,
@@ -125,6 +126,7 @@ def found(name: str, family: str, format: str, mode: str = "full", seed: int = 0
         said=tuple(said for _how, said in told),
         offered=offered,
         false=false,
+        words_alone=words_alone,
         ask=error.ask if error else None,
     )  # fmt: skip
 
@@ -166,9 +168,6 @@ class _Truth:
         plan = self.plans.get((address, sentence))
         return plan is not None and predicts(plan, self.other, address)
 
-    def cause(self, address: str, sentence: str) -> bool:
-        return self.told(sentence) or self.predicted(address, sentence)
-
 
 def _told(part: Part, line: Marked, judge: _Truth) -> tuple[str, str]:
     """How much is said about a mistake at its line, and the sentence."""
@@ -183,16 +182,24 @@ def _told(part: Part, line: Marked, judge: _Truth) -> tuple[str, str]:
     return NOTHING, next(iter((*causes, *line.described)), "")
 
 
-def _causes(marking: MarkedText, judge: _Truth) -> tuple[int, tuple[str, ...]]:
-    """How many causes are named, and the false ones.  A repetition counts only if it is false."""
-    offered, false = 0, []
+def _causes(marking: MarkedText, judge: _Truth) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    """How many causes are named, the false ones, and those that only their words make true.
+
+    A repetition in a later block counts only if it is false.
+    """
+    offered, false, words_alone = 0, [], []
     for line in marking.lines:
         for each in line.suspects:
-            true = judge.cause(line.claim.address, each.sentence)
-            offered += line.like is None or not true
-            if not true:
-                false.append(f"{line.address}: {each.sentence}")
-    return offered, tuple(false)
+            offered += line.like is None
+            if judge.predicted(line.claim.address, each.sentence):
+                continue
+            said = f"{line.address}: {each.sentence}"
+            if judge.told(each.sentence):
+                words_alone.append(said)
+            else:
+                offered += line.like is not None
+                false.append(said)
+    return offered, tuple(false), tuple(words_alone)
 
 
 def jobs(
@@ -239,7 +246,7 @@ def _broken(job: tuple[str, str, str, str, int], why: str) -> Found:
     number = len(lines)
     return Found(
         name, family, format, mode, lines, (LARGEST,) * number, (LARGEST,) * number, None,
-        (False,) * number, (NOTHING,) * number, (why,) * number, 0, (), None,
+        (False,) * number, (NOTHING,) * number, (why,) * number, 0, (), (), None,
     )  # fmt: skip
 
 

@@ -241,7 +241,7 @@ def q_of_equal_length(port: Port) -> None:
     "qwen",
     r"not (divided|normali)|unnormali|without.*(sum|divi|denominator)|numerator",
     BY_ROW,
-    r"(sum|add up)",
+    r"(sum|add up) to|sums? (is|are)",
 )
 def not_normalised(port: Port) -> None:
     inside(port, None, "shares", lambda usual: lambda s: (s - s.amax(-1, keepdim=True)).exp())

@@ -182,7 +182,7 @@ def last_hidden_dropped(port: Port) -> None:
     "probabilities of the 50 likeliest alone",
     "probs",
     "llama gpt2",
-    r"\b50\b|top|largest|likeliest",
+    r"\b50\b|\btop\b|largest|likeliest",
     where=r"(\b0\b|zero)",
 )
 def top_50(port: Port) -> None:

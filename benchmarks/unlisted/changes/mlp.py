@@ -81,7 +81,7 @@ def hard_swish(port: Port) -> None:
     port.activation = F.hardswish
 
 
-@change("tanh by a rational approximation in GELU", ACT, "gpt2", r"approx|rational|27")
+@change("tanh by a rational approximation in GELU", ACT, "gpt2", r"approx|rational|\b27\b")
 def rational_tanh(port: Port) -> None:
     def tanh(x: Tensor) -> Tensor:
         x = x.clamp(-3, 3)
@@ -131,7 +131,7 @@ def gate_up_interleaved(port: Port) -> None:
         port.w[gate], port.w[up] = packed[0::2].contiguous(), packed[1::2].contiguous()
 
 
-@change("gate added to up, not multiplied", GATED, "llama", r"\badd|sum|plus|\+")
+@change("gate added to up, not multiplied", GATED, "llama", r"\badded\b|\bsum of\b|\bplus\b|\+")
 def gate_added(port: Port) -> None:
     assert isinstance(port, Llama)
     port.instead(gated=lambda at, gate, up: port.keep(f"{at}.act", port.activation(gate)) + up)

@@ -120,7 +120,7 @@ def gain_entry_one(port: Port) -> None:
     matrix(port, "block.1.mlp.norm.gain", lambda gain: gain[17:18].fill_(1.0))
 
 
-@change("gain in its exponential", OUT, "llama", r"exp|e\^|log", where=BY_COLUMN)
+@change("gain in its exponential", OUT, "llama", r"\bexp\b|exponential|e\^|\blog", where=BY_COLUMN)
 def gain_exponential(port: Port) -> None:
     for name in [name for name in port.w if name.endswith(".norm.gain")]:
         port.w[name] = port.w[name].exp()

@@ -229,7 +229,7 @@ def tf32_product(port: Port) -> None:
     "e^x by a table of 64 steps in softmax",
     "block.0.attn.weights",
     "gpt2",
-    r"approx|table|steps?|exp|{64}|grid",
+    r"approx|table of|\bexp\b|{64}|grid|1/64|{0.015625}",
     formats=FLOAT32,
 )
 def exp_by_table(port: Port) -> None:
