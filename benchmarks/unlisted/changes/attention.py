@@ -16,7 +16,7 @@ from benchmarks.unlisted.changes.handles import (
     with_row,
 )
 from benchmarks.unlisted.changes.registry import change
-from benchmarks.unlisted.changes.words import BY_ROW, LAST_ROW, MOVES, head, position
+from benchmarks.unlisted.changes.words import BY_ROW, LAST_ROW, MOVES, head, places, position
 
 SCORES, WEIGHTS, MIXED = "block.0.attn.scores", "block.0.attn.weights", "block.0.attn.mixed"
 

@@ -16,6 +16,7 @@ from benchmarks.unlisted.changes.words import (
     ROW_SHIFT,
     TWICE,
     channel,
+    places,
 )
 
 EMBED = "embed.token"

@@ -18,6 +18,7 @@ from benchmarks.unlisted.changes.words import (
     MOVES,
     TWICE,
     channel,
+    places,
 )
 
 ACT, HIDDEN, OUT = "block.0.mlp.act", "block.0.mlp.hidden", "block.0.mlp.out"

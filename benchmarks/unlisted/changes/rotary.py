@@ -11,7 +11,7 @@ from torch import Tensor
 from benchmarks.planted.port import Port
 from benchmarks.unlisted.changes.handles import after, before, exchanged, inside, with_row
 from benchmarks.unlisted.changes.registry import FLOAT32, change
-from benchmarks.unlisted.changes.words import LAST_ROW, channel, head, zero
+from benchmarks.unlisted.changes.words import LAST_ROW, channel, head, places, zero
 
 TURNED, K_TURNED = "block.0.attn.q_rotated", "block.0.attn.k_rotated"
 FIRST = {"": TURNED, "gpt2": "embed.position"}

@@ -10,7 +10,14 @@ from torch import Tensor
 from benchmarks.planted.port import Port
 from benchmarks.unlisted.changes.handles import after, before, exchanged, of_text, with_row
 from benchmarks.unlisted.changes.registry import FLOAT32, change
-from benchmarks.unlisted.changes.words import BY_COLUMN, FIRST_ROW, LAST_ROW, ROW_SHIFT, channel
+from benchmarks.unlisted.changes.words import (
+    BY_COLUMN,
+    FIRST_ROW,
+    LAST_ROW,
+    ROW_SHIFT,
+    channel,
+    places,
+)
 
 ATTN, MLP = "block.0.attn.add", "block.0.mlp.add"
 Update = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]

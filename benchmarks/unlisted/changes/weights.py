@@ -8,7 +8,7 @@ from torch import Tensor
 from benchmarks.planted.port import Port
 from benchmarks.unlisted.changes.handles import every, exchanged, fixed, matrix, replaced, with_row
 from benchmarks.unlisted.changes.registry import change
-from benchmarks.unlisted.changes.words import BY_COLUMN, channel, zero
+from benchmarks.unlisted.changes.words import BY_COLUMN, channel, places, zero
 
 QKV = {"": "block.1.attn.qkv", "llama": "block.1.attn.q", "qwen": "block.1.attn.q"}
 
