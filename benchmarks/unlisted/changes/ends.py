@@ -274,7 +274,7 @@ def sum_halved(port: Port) -> None:
     EMBED,
     "gpt2",
     r"shift|roll|moved|previous|(row|position|token).*before|off by one|next (row|position)",
-    r"position 1 has row <0>.*position 2 has row <1>.*position 3 has row <2>",
+    r"position 1 has row <0>.*position 2 has row <1>.*position 3 has row <2>|1 ← 0, 2 ← 1, 3 ← 2",
 )
 def tokens_shifted(port: Port) -> None:
     port.ids = torch.cat((port.ids[:1], port.ids[:-1]))
