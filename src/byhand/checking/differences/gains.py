@@ -11,7 +11,7 @@ from byhand.checking.differences.closeness import rms
 from byhand.checking.differences.difference import Difference, Floats, Reading
 from byhand.checking.differences.told import numbered, told
 from byhand.checking.suspects.casts import bits_of
-from byhand.checking.suspects.mistakes import first
+from byhand.checking.suspects.mistakes import first, reading
 from byhand.checking.suspects.norms import Group
 from byhand.checking.suspects.rewritings import LinesSet, LinesTaken, Mapped
 from byhand.language import _
@@ -19,8 +19,25 @@ from byhand.plan import WEIGHT
 
 GOOD, WORST = 2.0, 9.0
 LEAST = 4  # rows
-MAPPED = ("squared", "root", "absolute", "exponential", "plus one", "minus one", "inverse", "negated",
-          "twice", "half")  # fmt: skip
+MAPPED = (
+    "squared", "root", "absolute", "exponential", "plus one", "minus one", "inverse", "negated",
+    "twice", "half",
+)  # fmt: skip
+
+
+def gain_and_bias(difference: Difference, norm: Group) -> tuple[Floats, Floats] | None:
+    """The gain and the bias that lead to the target; None where they are not known."""
+    around, out = difference.scene.context.around, norm.lines.get("out")
+    gain, bias = np.ones(()), np.zeros(())
+    if out is None or difference.target is not out or around is None:
+        return gain, bias
+    for role in ("gain", "bias"):
+        if role in out.inputs:
+            weight = around.read(out.inputs[role])
+            if weight is None:
+                return None
+            gain, bias = (weight, bias) if role == "gain" else (gain, weight)
+    return gain, bias
 
 
 def gain_readings(difference: Difference, norm: Group) -> Iterator[Reading]:
@@ -44,6 +61,7 @@ def gain_readings(difference: Difference, norm: Group) -> Iterator[Reading]:
     assert gain is not None
     shift = np.zeros(width) if bias is None else bias
     for role, acts, sure in _acting(x, claimed, expected, room, gain, shift):
+        sure = np.hypot(sure, unit * np.abs(acts))
         if role == "gain":
             yield from _recognised(difference, "gain", gain, acts, sure)
         elif bias is not None:
@@ -81,7 +99,7 @@ def _alike(acts: Floats, values: Floats, sure: Floats, own: Floats) -> bool:
 def _recognised(
     difference: Difference, role: str, own: Floats, acts: Floats, sure: Floats
 ) -> Iterator[Reading]:
-    """What the gain or the bias acts as: a function of it, another's, moved, or in some channels."""
+    """What the gain or the bias acts as: a function of it, another's, moved, in some channels."""
     scene, out = difference.scene, difference.target
     name = out.inputs[role].removeprefix(WEIGHT)
     change = _("use {name} as the file has it")
@@ -89,15 +107,16 @@ def _recognised(
         made = Mapped(how)
         if _alike(acts, made(own), sure, own):
             said = _("it follows if {name} acts as {how}; the model takes it as it is")
-            yield difference.edit("norm-" + role, said, change, first(role, "rewritten", rewriting=made),
-                                  unlikely=1, name=name, how=_mapped(how, role))  # fmt: skip
+            make = first(role, "rewritten", rewriting=made)
+            yield difference.edit("norm-" + role, said, change, make, unlikely=1, name=name,
+                                  how=_mapped(how, role))  # fmt: skip
             return
     for by in (1, -1, 2, -2):
         if _alike(acts, np.roll(own, by), sure, own):
             said = _("it follows if {name} is moved by {by} channels; the model takes it as it is")
             order = LinesTaken(0, np.roll(np.arange(own.size), by))
-            yield difference.edit("norm-" + role, said, change, first(role, "rewritten", rewriting=order),
-                                  unlikely=1, name=name, by=by)  # fmt: skip
+            make = first(role, "rewritten", rewriting=order)
+            yield difference.edit("norm-" + role, said, change, make, unlikely=1, name=name, by=by)
             return
     others = [each for each, tensor in scene.model.weights.items()
               if tensor.shape == own.shape and each != name]  # fmt: skip
@@ -106,15 +125,15 @@ def _recognised(
         theirs = around.read(WEIGHT + other) if around is not None else None
         if theirs is not None and _alike(acts, theirs, sure, own):
             said = _("it follows if {other} stands in place of {own}")
-            yield difference.edit("weight-swapped", said, _("use {own} here, not {other}"),
-                                  first(role, "rewritten", rewriting=LinesSet(0, range(own.size), theirs)),
+            make = reading(**{role: WEIGHT + other})
+            yield difference.edit("weight-swapped", said, _("use {own} here, not {other}"), make,
                                   own=name, other=other)  # fmt: skip
             return
     yield from _some(difference, role, own, acts, sure, name)
 
 
 def _mapped(how: str, role: str) -> str:
-    words: dict[str, Any] = {
+    words: dict[str, str] = {
         "squared": _("its square"), "root": _("its root"), "absolute": _("its size"),
         "exponential": _("e to its power"), "plus one": _("1 + {role}").format(role=role),
         "minus one": _("{role} - 1").format(role=role), "inverse": _("1/{role}").format(role=role),
@@ -134,7 +153,8 @@ def _some(
     plain = 1.0 if role == "gain" else 0.0
     values, fitted = acts[channels], len(channels)
     words: dict[str, Any] = {"name": name, "places": numbered(channels.tolist()),
-             "acts": told(float(values[0]), float(sure[channels[0]])), "own": f"{own[channels[0]]:.6g}"}  # fmt: skip
+             "acts": told(float(values[0]), float(sure[channels[0]])),
+             "own": f"{own[channels[0]]:.6g}"}  # fmt: skip
     said = _("it follows if {name} acts as {acts}, … at channels {places}; the file has {own}, …")
     if len(channels) == 1:
         said = _("it follows if {name}[{places}] acts as {acts}; the file has {own}")

@@ -1,14 +1,13 @@
 """Differences of a norm: which mean, which variance and which eps its claims show.
 
-A normalised row is (x - m)/s, times gain, plus bias.  So m and s of each row are read off the
-claim, also where only the last line of the norm is claimed, and compared with statistics of the
-rows: over other channels or positions, with another divisor, with another eps.
+The mean and the divisor that a claim shows (`norm_rows`) are compared with statistics of the rows:
+over other channels or positions, with another count, with another eps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -19,118 +18,44 @@ from byhand.checking.differences.closeness import Fitted, rms
 from byhand.checking.differences.constants import recognised
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading
 from byhand.checking.differences.gains import gain_readings
-from byhand.checking.suspects.casts import bits_of
+from byhand.checking.differences.grouped import grouped_readings
+from byhand.checking.differences.norm_rows import GOOD, Seen, seen_from, start_of
+from byhand.checking.differences.told import told
 from byhand.checking.suspects.mistakes import number
-from byhand.checking.suspects.norms import Group, group
+from byhand.checking.suspects.norms import group
 from byhand.checking.suspects.row_statistics import MEANS, OVER, SQUARES, Statistic
 from byhand.checking.suspects.scenes import Draft
 from byhand.language import _
 from byhand.plan import Step
 
-GOOD, WORST = 2.0, 8.0  # usual errors: root mean square and largest that a match leaves
+WORST = 8.0  # usual errors that a match leaves at most
 LEAST = 3  # rows
 POWERS = (1.0, 0.25, 1 / 3, 2.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """What the claim shows of a norm: m and s of each row, and how sure they are."""
-
-    difference: Difference
-    norm: Group
-    x: Floats  # the rows that are normalised
-    mean: Floats | None = None
-    mean_off: Floats | None = None
-    square: Floats | None = None
-    square_off: Floats | None = None
-    root: Floats | None = None
-    root_off: Floats | None = None
-
-
 def statistic_readings(difference: Difference) -> Iterator[Reading]:
     """Another mean, variance, eps or gain of a norm."""
-    around = difference.scene.context.around
     target = difference.target
     norm = group(difference.scene, target.address.rpartition(".")[0])
-    if norm is None or around is None or not difference.whole:
+    if norm is None or not difference.whole or not difference.finite.all():
         return
     if target.address not in {step.address for step in norm.lines.values()}:
         return
-    x = around.read(norm.source)
-    if x is None or x.ndim < 2 or not np.isfinite(x).all() or not difference.finite.all():
+    start = start_of(difference, norm)
+    if start is None or start.x[..., 0].size < LEAST or start.x.shape[-1] < LEAST:
         return
-    if x[..., 0].size < LEAST or x.shape[-1] < LEAST:
-        return
-    seen = _seen(difference, norm, x)
+    out = norm.lines.get("out")
+    seen = None if target is out and "normalized" not in norm.open else seen_from(start)
     found = list(_matched(seen)) if seen is not None else []
     yield from found
-    if not found and target is norm.lines.get("out"):
+    if found:
+        return
+    found = list(
+        grouped_readings(difference, norm, start.x, start.base, start.own_mean is not None)
+    )
+    yield from found
+    if not found and target is out:
         yield from gain_readings(difference, norm)
-
-
-# ------------------------------------------------------------------------ what the claim shows
-
-
-def _seen(difference: Difference, norm: Group, x: Floats) -> Seen | None:
-    name = difference.target.address.rpartition(".")[2]
-    unit = 0.5 * 2.0 ** -bits_of(difference.scene.context.precision)
-    room = np.hypot(difference.room, unit * np.abs(difference.claimed))
-    claimed = difference.claimed
-    if name == "mean":
-        return Seen(difference, norm, x, mean=claimed, mean_off=room)
-    if name == norm.square:
-        return Seen(difference, norm, x, square=claimed, square_off=room)
-    if name == norm.root:
-        return Seen(difference, norm, x, root=claimed, root_off=room)
-    if name == "centered":
-        shift, off = (
-            (x - claimed).mean(axis=-1),
-            np.sqrt(np.square(room).mean(axis=-1) / x.shape[-1]),
-        )
-        if rms((claimed - (x - shift[..., None])) / room) > GOOD:
-            return None
-        return Seen(difference, norm, x, mean=shift, mean_off=off)
-    return _rows(difference, norm, x, room)
-
-
-def _rows(difference: Difference, norm: Group, x: Floats, room: Floats) -> Seen | None:
-    """m and s of each row, by least squares of what is claimed over x, with gain and bias."""
-    around = difference.scene.context.around
-    assert around is not None
-    out = norm.lines.get("out")
-    gain: Floats | float = 1.0
-    bias: Floats | float = 0.0
-    if out is not None and difference.target is out:
-        for role in ("gain", "bias"):
-            if role in out.inputs:
-                weight = around.read(out.inputs[role])
-                if weight is None:
-                    return None
-                gain, bias = (weight, bias) if role == "gain" else (gain, weight)
-    with np.errstate(all="ignore"):
-        weights = 1 / np.square(room)
-        gains = np.broadcast_to(np.asarray(gain), x.shape)
-        terms = np.stack((x * gains, gains), axis=-1)  # of 1/s, and of -m/s
-        squares = np.einsum("...ct,...cu,...c->...tu", terms, terms, weights)
-        sides = np.einsum("...ct,...c->...t", terms, weights * (difference.claimed - bias))
-        try:
-            inverse = np.linalg.inv(squares)
-        except np.linalg.LinAlgError:
-            return None
-        slope, shift = np.moveaxis(np.einsum("...tu,...u->...t", inverse, sides), -1, 0)
-        predicted = (slope[..., None] * x + shift[..., None]) * gains + bias
-        left = (difference.claimed - predicted) / room
-        before = (difference.claimed - difference.expected) / room
-    if not np.isfinite(left).all() or rms(left) > GOOD or not rms(left) * 1.3 < rms(before):
-        return None
-    if not (slope > 0).all():
-        return None
-    slope_off, shift_off = np.sqrt(inverse[..., 0, 0]), np.sqrt(inverse[..., 1, 1])
-    mean = -shift / slope
-    return Seen(
-        difference, norm, x, mean=mean, mean_off=np.hypot(shift_off, mean * slope_off) / slope,
-        root=1 / slope, root_off=slope_off / np.square(slope),
-    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------ what it matches
@@ -139,7 +64,7 @@ def _rows(difference: Difference, norm: Group, x: Floats, room: Floats) -> Seen 
 def _near(values: Floats, others: Floats, off: Floats) -> float | None:
     """What is left, in usual errors, where two sets of rows are alike; None: they are not."""
     with np.errstate(all="ignore"):
-        floor = 2.0**-22 * np.abs(others)
+        floor = 2.0**-24 * np.abs(others)
         left = (values - others) / np.maximum(off, floor)
     if not np.isfinite(left).all() or float(np.abs(left).max(initial=0.0)) > WORST:
         return None
@@ -147,48 +72,36 @@ def _near(values: Floats, others: Floats, off: Floats) -> float | None:
     return rest if rest <= GOOD else None
 
 
-def _own_mean(norm: Group) -> Statistic | None:
-    return Statistic("mean") if norm.layernorm else None
-
-
-def _own_square(norm: Group) -> Statistic:
-    return Statistic("variance" if norm.layernorm else "mean square")
-
-
 def _matched(seen: Seen) -> Iterator[Reading]:
     """The statistics that the rows show; nothing where they show the model's own."""
-    centre: Statistic | bool | None = False  # False: not seen; None: nothing is subtracted
-    if seen.mean is not None and seen.mean_off is not None:
-        centre = _which_mean(seen, seen.mean, seen.mean_off)
-        if centre is False:
+    centre = seen.own_mean
+    if seen.mean is not None:
+        known, centre = _which_mean(seen, *seen.mean)
+        if not known:
             return
     if seen.square is not None:
-        yield from _squares(seen)
-        return
-    if seen.root is None or seen.root_off is None:
-        if centre is not False and centre != _own_mean(seen.norm):
-            yield _mean_edit(seen, centre)  # type: ignore[arg-type]
-        return
-    yield from _roots(seen, _own_mean(seen.norm) if centre is False else centre)  # type: ignore[arg-type]
+        yield from _squares(seen, *seen.square)
+    elif seen.root is not None:
+        yield from _roots(seen, centre, *seen.root)
+    elif centre != seen.own_mean:
+        yield _mean_edit(seen, centre)
 
 
-def _which_mean(seen: Seen, mean: Floats, off: Floats) -> Statistic | bool | None:
-    """The mean that was subtracted, None for nothing, False for one that is not known."""
-    own = _own_mean(seen.norm)
-    zero = np.zeros(mean.shape)
+def _which_mean(seen: Seen, mean: Floats, off: Floats) -> tuple[bool, Statistic | None]:
+    """Whether it is known what was subtracted; and what: None for nothing."""
+    own, zero = seen.own_mean, np.zeros(mean.shape)
     if own is None and _near(mean, zero, off) is not None:
-        return None
-    found: list[tuple[float, int, Statistic]] = []
-    for place, (what, over) in enumerate((what, over) for over in OVER for what in MEANS):
-        each = Statistic(what, over)
-        left = _near(mean, _of(each, seen.x), off)
-        if left is not None:
-            if each == own:
-                return own
-            found.append((left, place, each))
+        return True, None
+    if own is not None and _near(mean, own(seen.x), off) is not None:
+        return True, own
     if _near(mean, zero, off) is not None:
-        return None
-    return min(found, key=lambda each: each[1])[2] if found else False
+        return True, None
+    for over in OVER:
+        for what in MEANS:
+            each = Statistic(what, over)
+            if _near(mean, _of(each, seen.x), off) is not None:
+                return True, each
+    return False, None
 
 
 def _of(how: Statistic, x: Floats) -> Floats:
@@ -197,114 +110,131 @@ def _of(how: Statistic, x: Floats) -> Floats:
     return np.asarray(how(x))
 
 
-def _candidates(seen: Seen, centre: Statistic | None) -> Iterator[Statistic]:
-    """Variances, the model's own first."""
-    own = _own_square(seen.norm)
-    yield own
-    yield Statistic(own.what, less=1)
-    for over in OVER:
-        for what in SQUARES:
-            if (what, over) != (own.what, "the row"):
-                yield Statistic(what, over)
-    del centre
+def _candidates(seen: Seen) -> Iterator[tuple[Statistic, Floats]]:
+    """Variances, the model's own first, with their values."""
+    own = seen.own_square
+    yield own, _of(own, seen.x) if seen.square_value is None else seen.square_value
+    plain = [Statistic(what) for what in ("variance", "mean square")]
+    less = [replace(each, less=1) for each in plain]
+    ways = sorted(SQUARES, key=lambda what: what != own.what)
+    for each in (*plain, *less, *(Statistic(what, over) for over in OVER for what in ways)):
+        if each != own:
+            value = _of(each, seen.x)
+            if np.isfinite(value).all():
+                yield each, value
 
 
-def _squares(seen: Seen) -> Iterator[Reading]:
+def _squares(seen: Seen, square: Floats, off: Floats) -> Iterator[Reading]:
     """A claimed variance or mean square: of which numbers?"""
-    assert seen.square is not None
-    assert seen.square_off is not None
     eps = float(seen.norm.eps)
-    for how in _candidates(seen, None):
-        value = _of(how, seen.x)
+    for how, value in _candidates(seen):
         for more in (0.0, eps):
-            if _near(seen.square, value + more, seen.square_off) is None:
+            if _near(square, value + more, off) is None:
                 continue
-            if how == _own_square(seen.norm) and not more:
-                return
-            yield _square_edit(seen, _own_mean(seen.norm), how, eps=Fraction(0), at_square=more)
+            if how != seen.own_square or more:
+                yield _square_edit(seen, seen.own_mean, how, eps=seen.norm.eps, at_square=more)
             return
 
 
-def _roots(seen: Seen, centre: Statistic | None) -> Iterator[Reading]:
+def _roots(seen: Seen, centre: Statistic | None, root: Floats, off: Floats) -> Iterator[Reading]:
     """The divisor: of which variance, with which eps, which power?"""
-    assert seen.root is not None
-    assert seen.root_off is not None
-    own = _own_square(seen.norm)
-    for how in _candidates(seen, centre):
-        value = _of(how, seen.x)
-        if not np.isfinite(value).all():
+    for how, value in _candidates(seen):
+        found = _with_eps(seen, value, root, off, any_power=how == seen.own_square)
+        if found is None:
             continue
-        for found in _with_eps(seen, value, how):
-            power, eps, after, fitted = found
-            same = how == own and centre == _own_mean(seen.norm)
-            if same and power == 0.5 and not after and _is(eps, float(seen.norm.eps)):
-                return  # the model's own
-            yield _square_edit(
-                seen, centre, how, eps=eps, power=power, after=after, fitted=fitted)  # fmt: skip
-            return
-    if seen.difference.target is not seen.norm.lines.get(seen.norm.root):
-        ratio = seen.root / np.sqrt(_of(own, seen.x) + float(seen.norm.eps))
-        yield Description(
-            _("each row is (x - m)/s with other s than the model's: {ratios}, … times as large").format(
-                ratios=", ".join(f"{each:.4g}" for each in ratio.reshape(-1)[:3])), 2)  # fmt: skip
+        same = how == seen.own_square and centre == seen.own_mean
+        plain = found.power == 0.5 and not found.after and _is(found.under, float(seen.norm.eps))
+        if not same or not plain:
+            yield _square_edit(seen, centre, how, eps=found.under, power=found.power,
+                               after=found.after, fitted=found.fitted, told=found.told)  # fmt: skip
+        return
+    if seen.difference.target is seen.norm.out:
+        value = _of(seen.own_square, seen.x) if seen.square_value is None else seen.square_value
+        ratio = root / np.sqrt(value + float(seen.norm.eps))
+        sentence = _("each row is (x - m)/s with another s than the model's: {ratios}, … times as "
+                     "large")  # fmt: skip
+        ratios = ", ".join(f"{each:.4g}" for each in ratio.reshape(-1)[:3])
+        yield Description(sentence.format(ratios=ratios), 2)
 
 
 def _is(eps: Fraction, own: float) -> bool:
     return abs(float(eps) - own) <= 1e-3 * own + 1e-15
 
 
+@dataclass(frozen=True)
+class _Eps:
+    """How a divisor comes from a variance: (v + under)^power + after."""
+
+    under: Fraction
+    after: Fraction = Fraction(0)
+    power: float = 0.5
+    fitted: int = 0
+    told: str = ""  # the number that was read off the claim
+
+
 def _with_eps(
-    seen: Seen, value: Floats, how: Statistic
-) -> Iterator[tuple[float, Fraction, Fraction, int]]:
-    """The power, eps under the root, eps after it, and how many numbers were read off the claim."""
-    assert seen.root is not None
-    assert seen.root_off is not None
-    own = float(seen.norm.eps)
-    root, off = seen.root, seen.root_off
+    seen: Seen, value: Floats, root: Floats, off: Floats, *, any_power: bool
+) -> _Eps | None:
+    """The eps and the power that lead from a variance to the divisor; None: there are none."""
+    eps = seen.norm.eps
+    own = float(eps)
     with np.errstate(all="ignore"):
         if _near(root, np.sqrt(value + own), off) is not None:
-            yield 0.5, seen.norm.eps, Fraction(0), 0
-            return
+            return _Eps(eps)
         if own and _near(root, np.sqrt(value) + own, off) is not None:
-            yield 0.5, Fraction(0), seen.norm.eps, 0
-            return
+            return _Eps(Fraction(0), eps)
         for under in (True, False):
             apart = np.square(root) - value if under else root - np.sqrt(value)
-            sure = 2 * root * off if under else off
-            weights = 1 / np.square(sure)
-            eps = float((apart * weights).sum() / weights.sum())
-            fitted = Fitted(eps, float(1 / np.sqrt(weights.sum())))
-            made = np.sqrt(np.maximum(value + eps, 0.0)) if under else np.sqrt(value) + eps
-            if _near(root, made, off) is None or eps < -4 * fitted.off:
+            weights = 1 / np.square(2 * root * off if under else off)
+            found = Fitted(float((apart * weights).sum() / weights.sum()),
+                           float(1 / np.sqrt(weights.sum())))  # fmt: skip
+            made = np.sqrt(np.maximum(value + found.value, 0.0)) if under else (
+                np.sqrt(value) + found.value)  # fmt: skip
+            if _near(root, made, off) is None or found.value < -4 * found.off:
                 continue
-            constant = recognised(fitted, seen.difference.scene)
-            number_ = max(0.0, eps) if constant is None else constant.value
-            exact = Fraction(f"{number_:.6g}")
-            how_many = int(constant is None)
-            yield (
-                (0.5, exact, Fraction(0), how_many)
-                if under
-                else (0.5, Fraction(0), exact, how_many)
-            )
-            return
-        for power in POWERS if how == _own_square(seen.norm) else ():
+            exact, fitted = _plain_eps(seen, found)
+            said = number(exact) if not fitted else told(found.value, found.off)
+            zero = Fraction(0)
+            return _Eps(*((exact, zero) if under else (zero, exact)), fitted=fitted, told=said)
+        for power in POWERS if any_power else ():
             if _near(root, (value + own) ** power, off) is not None:
-                yield power, seen.norm.eps, Fraction(0), 0
-                return
+                return _Eps(eps, power=power)
+    return None
+
+
+def _plain_eps(seen: Seen, found: Fitted) -> tuple[Fraction, int]:
+    """The eps as people write it, and 0; as it was read off the claim, and 1."""
+    value = max(found.value, 0.0)
+    near = 4 * found.off + 2.0**-20 * value
+    if value <= near:
+        return Fraction(0), 0
+    if found.off < 0.05 * value:
+        for digits in (1, 2):
+            plain = float(f"{value:.{digits}g}")
+            if abs(plain - value) <= near and near < 0.5 * 10.0 ** (1 - digits) * 0.1 * plain:
+                return Fraction(f"{plain:.{digits}g}"), 0
+        for digits in (1, 2):
+            plain = float(f"{value:.{digits}g}")
+            if abs(plain - value) <= near and digits == 1:
+                return Fraction(f"{plain:.{digits}g}"), 1
+    constant = recognised(found, seen.difference.scene)
+    return (Fraction(f"{value:.6g}"), 1) if constant is None else (Fraction(constant.value), 0)
 
 
 # ------------------------------------------------------------------------ words and edits
 
 
-def _told(how: Statistic | None) -> str:
-    """A statistic in words."""
+def _told(how: Statistic | None, seen: Seen) -> str:
+    """A statistic in words; of centred rows the mean square is the variance."""
     if how is None:
         return _("nothing")
+    centred = seen.base != seen.norm.source
+    square = _("the variance") if centred else _("the mean square")
     words = {
         "mean": _("the mean"), "median": _("the median"), "first": _("the first number"),
         "largest": _("the largest number"), "smallest": _("the smallest number"),
         "middle of the range": _("the middle of the range"), "variance": _("the variance"),
-        "mean square": _("the mean square"), "mean square of sizes": _("the square of the mean size"),
+        "mean square": square, "mean square of sizes": _("the square of the mean size"),
         "square of the largest": _("the square of the largest size"),
         "sum of squares": _("the sum of squares"),
         "sum of squares about the mean": _("the sum of squares about the mean"),
@@ -331,26 +261,26 @@ def _told(how: Statistic | None) -> str:
 def _mean_edit(seen: Seen, centre: Statistic | None) -> Reading:
     said = _("it follows if {centre} is subtracted; the model subtracts {own}")
     change = _("subtract {own} of each position")
-    make = partial(_rebuilt, norm=seen.norm, centre=centre, square=_own_square(seen.norm))
-    return seen.difference.edit("norm-mean", said, change, make, unlikely=1, centre=_told(centre),
-                                own=_told(_own_mean(seen.norm)))  # fmt: skip
+    make = partial(_rebuilt, seen=seen, centre=centre, square=seen.own_square)
+    return seen.difference.edit("norm-mean", said, change, make, unlikely=1,
+                                centre=_told(centre, seen),
+                                own=_told(seen.own_mean, seen))  # fmt: skip
 
 
 def _square_edit(
     seen: Seen, centre: Statistic | None, how: Statistic, *, eps: Fraction, power: float = 0.5,
-    after: Fraction = Fraction(0), fitted: int = 0, at_square: float = 0.0,
+    after: Fraction = Fraction(0), fitted: int = 0, at_square: float = 0.0, told: str = "",
 ) -> Reading:  # fmt: skip
-    own, own_eps = _own_square(seen.norm), seen.norm.eps
-    make = partial(_rebuilt, norm=seen.norm, centre=centre, square=how, eps=eps, power=power,
+    own, own_eps = seen.own_square, seen.norm.eps
+    make = partial(_rebuilt, seen=seen, centre=centre, square=how, eps=eps, power=power,
                    after=after, at_square=at_square)  # fmt: skip
     words: dict[str, Any] = {
-        "how": _told(how), "own": _told(own), "eps": number(own_eps), "other": number(eps or after),
-        "centre": _told(centre), "mean": _told(_own_mean(seen.norm)), "power": f"{power:.4g}",
+        "how": _told(how, seen), "own": _told(own, seen), "eps": number(own_eps),
+        "other": told or number(eps or after),
+        "centre": _told(centre, seen), "mean": _told(seen.own_mean, seen), "power": f"{power:.4g}",
     }  # fmt: skip
-    said, kind = (
-        _("it follows if the norm divides by the root of {how}; the model takes {own}"),
-        "norm-statistic",
-    )
+    kind = "norm-statistic"
+    said = _("it follows if the norm divides by the root of {how}; the model takes {own}")
     change = _("take {own} of each position")
     if at_square:
         said = _(
@@ -359,17 +289,17 @@ def _square_edit(
         change, kind = _("add eps once, under the root"), "eps-place"
     elif seen.square is not None:
         said = _("it follows if it is {how}; the model takes {own}")
-    elif how == own and centre == _own_mean(seen.norm):
+    elif how == own and centre == seen.own_mean:
         kind, change = "eps-value", _("use eps {eps} in this norm, under the root")
         said = _("it follows if eps is {other}; the model says {eps}")
         if power != 0.5:
-            said, kind = _("it follows if the norm divides by the power {power} of {own} plus eps; the "
-                           "model takes the root"), "norm-power"  # fmt: skip
+            said, kind = _("it follows if the norm divides by the power {power} of {own} plus eps; "
+                           "the model takes the root"), "norm-power"  # fmt: skip
             change = _("divide by the square root")
         elif after:
             said = _("it follows if {other} is added after the root; the model says √(v + {eps})")
             kind = "eps-place"
-    elif centre != _own_mean(seen.norm):
+    elif centre != seen.own_mean:
         said = _("it follows if {centre} is subtracted and the norm divides by the root of {how}; "
                  "the model subtracts {mean} and takes {own}")  # fmt: skip
         change = _("subtract {mean}, and take {own} of each position")
@@ -377,31 +307,35 @@ def _square_edit(
 
 
 def _rebuilt(
-    draft: Draft, target: Step, *, norm: Group, centre: Statistic | None, square: Statistic,
+    draft: Draft, target: Step, *, seen: Seen, centre: Statistic | None, square: Statistic,
     eps: Fraction | None = None, power: float = 0.5, after: Fraction = Fraction(0),
     at_square: float = 0.0,
 ) -> None:  # fmt: skip
-    """Writes the norm anew before the target, from its source on, and keeps the target's part."""
-    at, source, lines = target.address, norm.source, norm.lines
-    whole = lines["normalized"]
-    row = lines[norm.square]
+    """Writes the norm anew before the target, from its rows on, and keeps the target's part."""
+    at, base, norm = target.address, seen.base, seen.norm
+    whole, row = norm.lines["normalized"], norm.lines[norm.square]
     made: dict[str, str] = {}
-    x = source
+    x = base
     if centre is not None:
-        made["mean"] = draft.write(at, "statistic", {"x": source}, row.axes, row.shape, how=centre,
-                                   centred=True)  # fmt: skip
-        x = draft.write(at, "center", {"x": source, "mean": made["mean"]}, whole.axes, whole.shape)
+        mean = draft.write(at, "statistic", {"x": base}, row.axes, row.shape, how=centre,
+                           centred=True)  # fmt: skip
+        made["mean"] = mean
+        x = draft.write(at, "center", {"x": base, "mean": mean}, whole.axes, whole.shape)
     made["centered"] = x
-    made[norm.square] = draft.write(at, "statistic", {"x": source}, row.axes, row.shape, how=square,
-                                    centred=norm.layernorm)  # fmt: skip
+    if square == seen.own_square and seen.square_value is not None:
+        made[norm.square] = row.address
+    else:
+        made[norm.square] = draft.write(at, "statistic", {"x": base}, row.axes, row.shape,
+                                        how=square, centred=norm.layernorm)  # fmt: skip
     if at_square:
         made[norm.square] = draft.made_of(made[norm.square], "raised", at, by=Fraction(at_square))
-    own = norm.eps if eps is None else eps
-    made[norm.root] = draft.write(
-        at, "rooted", {"x": made[norm.square]}, row.axes, row.shape, eps=float(own), power=power,
-        after=float(after))  # fmt: skip
-    by = {"x": x, "by": made[norm.root]}
-    made["normalized"] = draft.write(at, "normalize", by, whole.axes, whole.shape)
-    if "out" in lines:
-        made["out"] = draft.copy(at, lines["out"], x=made["normalized"])
+    if target.address != row.address:
+        own = norm.eps if eps is None else eps
+        made[norm.root] = draft.write(
+            at, "rooted", {"x": made[norm.square]}, row.axes, row.shape, eps=float(own),
+            power=power, after=float(after))  # fmt: skip
+        by = {"x": x, "by": made[norm.root]}
+        made["normalized"] = draft.write(at, "normalize", by, whole.axes, whole.shape)
+        if "out" in norm.lines:
+            made["out"] = draft.copy(at, norm.lines["out"], x=made["normalized"])
     draft.keep(at, made[at.rpartition(".")[2]])

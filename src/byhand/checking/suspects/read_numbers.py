@@ -16,6 +16,7 @@ from byhand.checking.suspects.rewritings import Rewriting
 from byhand.errors import InputError
 from byhand.language import _
 from byhand.numbers.allowed import Range
+from byhand.numbers.allowed.precisions import ROW
 from byhand.numbers.allowed.ranges import Origin, quadrature, wide
 from byhand.numbers.allowed.rounding import quiet
 
@@ -85,8 +86,10 @@ class ReadOff(Pieces):
         data, radius = wide(x.mid), x.radius()
         mid = np.array(how(data))
         sizes = np.array(how(np.abs(data)))
-        off = np.maximum(np.abs(mid), np.abs(sizes)) * (2 * data.shape[-1] * p.rows.half)
-        usual = np.abs(mid) * (0.5 * p.rows.half) + np.abs(sizes) * (0.3 * p.rows.half)
+        largest = np.maximum(np.abs(mid), np.abs(sizes))
+        off = largest * (2 * (data.shape[-1] + 4) * p.rows.half)
+        along, _across = p.usual_sum(data.shape[-1], ROW)
+        usual = largest * (1.5 * along + p.rows.half)
         if radius is not None:
             off = off + np.maximum(*(np.abs(how(data + side * radius) - mid) for side in (1, -1)))
         if x.usual is not None:

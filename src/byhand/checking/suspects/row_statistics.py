@@ -19,9 +19,9 @@ SQUARES = (
 )  # fmt: skip
 OVER = (
     "the row", "the first half of the channels", "the second half of the channels",
-    "the even channels", "the odd channels", "all but the last channel", "all but the first channel",
-    "all rows together", "the row before", "the row after", "the first row",
-    "the last row", "all heads together", "the rows up to this one",
+    "the even channels", "the odd channels", "all but the last channel",
+    "all but the first channel", "all rows together", "the row before", "the row after",
+    "the first row", "the last row", "all heads together", "the rows up to this one",
 )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ class Statistic:
         if self.what == "mean":
             return x.sum(axis=-1) / count
         if self.what == "median":
-            return np.asarray(np.median(x, axis=-1))
+            return np.sort(x, axis=-1)[..., (x.shape[-1] - 1) // 2]  # the lower one, as torch takes
         if self.what == "first":
             return x[..., 0]
         if self.what in ("largest", "smallest"):
