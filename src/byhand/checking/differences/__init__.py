@@ -19,6 +19,7 @@ from byhand.checking.differences.functions import function_readings
 from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
+from byhand.checking.differences.statistics import statistic_readings
 from byhand.checking.differences.tables import table_readings
 from byhand.checking.differences.turning import turning_readings
 
@@ -29,6 +30,7 @@ READERS: tuple[Reader, ...] = (
     factor_readings,
     product_readings,
     function_readings,
+    statistic_readings,
     turning_readings,
     copy_readings,
     move_readings,
