@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from byhand.checking.differences.attending import score_readings
 from byhand.checking.differences.difference import (
     Description,
     Difference,
@@ -11,12 +12,21 @@ from byhand.checking.differences.difference import (
     Reading,
 )
 from byhand.checking.differences.factors import factor_readings
+from byhand.checking.differences.mixing import mix_readings
 from byhand.checking.differences.places import place_readings
+from byhand.checking.differences.sharing import share_readings
 from byhand.checking.differences.turning import turning_readings
 
 __all__ = ["Description", "Difference", "Reading", "readings"]
 
-READERS: tuple[Reader, ...] = (place_readings, factor_readings, turning_readings)
+READERS: tuple[Reader, ...] = (
+    place_readings,
+    factor_readings,
+    turning_readings,
+    score_readings,
+    share_readings,
+    mix_readings,
+)
 
 
 def readings(difference: Difference) -> Iterator[Reading]:
