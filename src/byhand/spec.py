@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from byhand.errors import SpecError, nearest
+from byhand.errors import InputError, SpecError, nearest
 from byhand.expression import Call, Expression, Number, Quotient
 from byhand.language import _
 
@@ -72,6 +72,7 @@ class RotarySpec:
     base: Fraction = Fraction(10_000)
     pairing: str = "half"
     given: bool = False  # the angle per position of each pair is a weight, not a power of the base
+    magnitude: Expression | None = None  # a factor of every turned entry (YaRN); None: 1
 
     def __post_init__(self) -> None:
         _positive("rope.width", self.width)
@@ -105,6 +106,7 @@ class AttentionSpec:
     out_bias: bool = False
     queries: bool = True  # False: no q and k; a score is what the table and the slopes say
     nothing: bool = False  # True: a query with no key to look at mixes nothing, which is 0
+    sinks: bool = False  # a learned score for each head that takes a share and has no value
 
     def __post_init__(self) -> None:
         _positive("attention.heads", self.heads)
@@ -172,7 +174,11 @@ class AttentionSpec:
 
 @dataclass(frozen=True, slots=True)
 class MlpSpec:
-    """One MLP sublayer: act(x·hidden)·out, or (act(x·gate) * (x·hidden))·out where gated."""
+    """One MLP sublayer: act(x·hidden)·out, or (act(x·gate) * (x·hidden))·out where gated.
+
+    With experts there are so many of these.  A router scores them for each position, the `chosen`
+    ones with the largest scores answer, and their answers are added up by their shares.
+    """
 
     d_ff: int
     activation: str = "relu"
@@ -180,12 +186,33 @@ class MlpSpec:
     hidden_bias: bool = False
     gate_bias: bool = False
     out_bias: bool = False
+    experts: int | None = None  # None: one MLP for all positions
+    chosen: int | None = None  # how many experts answer at each position
+    normalised: bool = True  # the shares of the chosen are 1 together; else of all experts
+    router_bias: bool = False
 
     def __post_init__(self) -> None:
         _positive("mlp.d_ff", self.d_ff)
         _one_of("mlp.activation", self.activation, ACTIVATIONS)
         if self.gate_bias and not self.gated:
             raise _refuse("mlp.bias.gate", _("false, since the MLP is not gated"), "true")
+        if self.experts is None:
+            self._check_without_experts()
+            return
+        _positive("mlp.experts", self.experts)
+        if self.chosen is None or not 1 <= self.chosen <= self.experts:
+            most = _("a whole number from 1 to the {count} experts").format(count=self.experts)
+            raise _refuse("mlp.chosen", most, self.chosen or _("nothing"))
+
+    def _check_without_experts(self) -> None:
+        """Refuses what only a choice among experts can have."""
+        for key, there in (
+            ("mlp.chosen", self.chosen is not None),
+            ("mlp.normalised", not self.normalised),
+            ("mlp.bias.router", self.router_bias),
+        ):
+            if there:
+                raise _refuse(key, _("nothing, since there are no experts"), key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +314,22 @@ class ModelSpec:
             raise _refuse("context", _("a length, for the table of scores"), _("nothing"))
 
 
+def refuse_newer(spec: ModelSpec, who: str) -> None:
+    """Refuses what only forward passes know so far; `who` does not."""
+    for layer, block in enumerate(spec.blocks):
+        attention, mlp = block.attention, block.mlp
+        for key, there in (
+            ("attention.sinks", attention is not None and attention.sinks),
+            ("mlp.experts", mlp is not None and mlp.experts is not None),
+        ):
+            if there:
+                raise InputError(
+                    _("{who} does not know {key} yet").format(who=who, key=key),
+                    where=f"block.{layer}",
+                    hint=_("trace, generate and check do"),
+                )
+
+
 # ------------------------------------------------------------------------ the parameter inventory
 
 
@@ -350,9 +393,12 @@ def _tensor(name: str, part: str, kind: str, *sides: Side) -> Parameter:
     )
 
 
-def _matrix(spec: ModelSpec, name: str, part: str, source: Side, target: Side) -> Parameter:
+def _matrix(
+    spec: ModelSpec, name: str, part: str, source: Side, target: Side, each: tuple[Side, ...] = ()
+) -> Parameter:
+    """A matrix, or with `each` one for each expert, stacked."""
     sides = (source, target) if spec.layout == "in_out" else (target, source)
-    return _tensor(name, part, "matrix", *sides)
+    return _tensor(name, part, "matrix", *each, *sides)
 
 
 def _norm(name: str, norm: NormSpec, side: Side) -> Iterator[Parameter]:
@@ -403,6 +449,8 @@ def _attention(spec: ModelSpec, at: str, attn: AttentionSpec) -> Iterator[Parame
         yield _tensor(f"{at}.frequencies", "attention", "buffer", pairs)
     if attn.alibi:
         yield _tensor(f"{at}.slopes", "attention", "buffer", ("heads", attn.heads))
+    if attn.sinks:
+        yield _tensor(f"{at}.sinks", "attention", "bias", ("heads", attn.heads))
     if attn.score_table:
         assert spec.context is not None
         square = (("context", spec.context), ("context", spec.context))
@@ -415,13 +463,19 @@ def _attention(spec: ModelSpec, at: str, attn: AttentionSpec) -> Iterator[Parame
 
 def _mlp(spec: ModelSpec, at: str, mlp: MlpSpec) -> Iterator[Parameter]:
     d, wide = ("d", spec.d_model), ("d_ff", mlp.d_ff)
-    if mlp.gated:
-        yield _matrix(spec, f"{at}.gate", "mlp", d, wide)
-        if mlp.gate_bias:
-            yield _tensor(f"{at}.gate_bias", "mlp", "bias", wide)
-    yield _matrix(spec, f"{at}.hidden", "mlp", d, wide)
-    if mlp.hidden_bias:
-        yield _tensor(f"{at}.hidden_bias", "mlp", "bias", wide)
-    yield _matrix(spec, f"{at}.out", "mlp", wide, d)
-    if mlp.out_bias:
-        yield _tensor(f"{at}.out_bias", "mlp", "bias", d)
+    each: tuple[Side, ...] = ()
+    if mlp.experts is not None:
+        experts = ("experts", mlp.experts)
+        each = (experts,)
+        yield _matrix(spec, f"{at}.router", "mlp", d, experts)
+        if mlp.router_bias:
+            yield _tensor(f"{at}.router_bias", "mlp", "bias", experts)
+    for name, source, target, there, bias in (
+        ("gate", d, wide, mlp.gated, mlp.gate_bias),
+        ("hidden", d, wide, True, mlp.hidden_bias),
+        ("out", wide, d, True, mlp.out_bias),
+    ):
+        if there:
+            yield _matrix(spec, f"{at}.{name}", "mlp", source, target, each)
+        if bias:
+            yield _tensor(f"{at}.{name}_bias", "mlp", "bias", *each, target)

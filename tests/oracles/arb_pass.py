@@ -107,6 +107,8 @@ class ArbPass:
         return table[(head, *places)] is ABSENT
 
     def entry(self, address: str, index: Index) -> arb | None:
+        if self.plan[address].op == "choose":
+            return self.chosen(address, index)
         tree = self.working.of(address, index)
         if tree is None:
             return None
@@ -117,6 +119,20 @@ class ArbPass:
                 assert vanishes(ball_of(quotient.top, self.leaf)), f"{address}{index}: x/0"
                 return arb(0)
         return ball_of(tree, self.leaf)
+
+    def chosen(self, address: str, index: Index) -> arb:
+        """1 or 0, by counting who comes before; what vanishes between two is a tie."""
+        step = self.plan[address]
+        position, own = index
+        row = [self.values[step.inputs["x"]][position, k] for k in range(step.shape[1])]
+        scores = [ball for ball in row if ball is not None]
+
+        def before(k: int) -> bool:
+            ahead = scores[k] - scores[own]
+            return k < own if vanishes(ahead) else bool(ahead > 0)
+
+        earlier = sum(before(k) for k in range(len(scores)) if k != own)
+        return arb(int(earlier < step.attributes["count"]))
 
     def leaf(self, name: Name | Entry) -> arb:
         if isinstance(name, Name):

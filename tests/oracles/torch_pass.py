@@ -183,6 +183,10 @@ class TorchPass:
         if attn.nothing:  # a row of -∞ has no softmax: 0 instead
             weights = torch.where(nothing, 0.0, torch.where(nothing, 0.0, scores).softmax(-1))
             mixed = weights @ v
+        elif attn.sinks:  # as one more key, whose column is dropped
+            sinks = self.w[f"{at}.sinks"].reshape(-1, 1, 1).expand(-1, len(self.ids), 1)
+            weights = torch.cat((scores, sinks), dim=-1).softmax(-1)[..., :-1]
+            mixed = weights @ v
         else:
             weights = scores.softmax(-1)
             mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)
@@ -234,7 +238,9 @@ class TorchPass:
         else:
             wide = angles.repeat_interleave(2, dim=-1)
             turned = torch.stack((-turning[..., 1::2], turning[..., 0::2]), dim=-1).flatten(-2)
-        return torch.cat((turning * wide.cos() + turned * wide.sin(), passing), dim=-1)
+        factor = 1.0 if rotary.magnitude is None else float(ball_of(rotary.magnitude))
+        cos, sin = wide.cos() * factor, wide.sin() * factor
+        return torch.cat((turning * cos + turned * sin, passing), dim=-1)
 
     def _score_bias(self, at: str, attn: AttentionSpec) -> Tensor:
         """(head, query, key): ALiBi, the table, and -∞ where a query may not look."""
@@ -251,7 +257,37 @@ class TorchPass:
             may_look = may_look.triu(1 - attn.window)
         return bias.masked_fill(~may_look, -math.inf)
 
+    def _experts(self, at: str, mlp: MlpSpec, x: Tensor) -> Tensor:
+        """As frameworks do: each expert answers for the positions that chose it."""
+        scores = self.found[f"{at}.router"] = self._linear(f"{at}.router", x)
+        ids = scores.sort(dim=-1, descending=True, stable=True).indices[:, : mlp.chosen]
+        shares = scores.softmax(-1).gather(-1, ids)
+        if mlp.normalised:
+            shares = shares / shares.sum(dim=-1, keepdim=True)
+        self.found[f"{at}.shares"] = torch.zeros_like(scores).scatter(-1, ids, shares)
+        self.found[f"{at}.chosen"] = torch.zeros_like(scores).scatter(-1, ids, 1.0)
+        out = torch.zeros_like(x)
+        for expert in range(mlp.experts or 0):
+            rows, slots = torch.where(ids == expert)
+            hidden = self._expert(f"{at}.hidden", expert, x[rows])
+            if mlp.gated:
+                gate = self._expert(f"{at}.gate", expert, x[rows])
+                inner = _bend(mlp.activation, gate) * hidden
+            else:
+                inner = _bend(mlp.activation, hidden)
+            answer = self._expert(f"{at}.out", expert, inner)
+            out = out.index_add(0, rows, answer * shares[rows, slots, None])
+        self.found[f"{at}.out"] = out
+        return out
+
+    def _expert(self, name: str, expert: int, x: Tensor) -> Tensor:
+        matrix = self.w[name][expert]
+        bias = self.w[f"{name}_bias"][expert] if f"{name}_bias" in self.w else None
+        return F.linear(x, matrix if self.spec.layout == "out_in" else matrix.T, bias)
+
     def _mlp(self, at: str, mlp: MlpSpec, x: Tensor) -> Tensor:
+        if mlp.experts is not None:
+            return self._experts(at, mlp, x)
         hidden = self._linear(f"{at}.hidden", x)
         if mlp.gated:
             inner = _bend(mlp.activation, self._linear(f"{at}.gate", x)) * hidden

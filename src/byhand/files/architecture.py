@@ -217,9 +217,10 @@ class _Reader:
         if isinstance(node, Scalar):
             kind, table = scalars.word(node, *known), Table(node.file, node.line, node.key, {})
         else:
-            table = self.table(node, "kind", "base", "width", "pairing", "angles")
+            rope = ("base", "width", "pairing", "angles", "magnitude")
+            table = self.table(node, "kind", *rope)
             kind = scalars.word(table.needed("kind", ", ".join(known)), *known)
-            keys = {"rope": ("base", "width", "pairing", "angles"), "sinusoidal": ("base",)}
+            keys = {"rope": rope, "sinusoidal": ("base",)}
             table.only("kind", *keys.get(kind, ()))
         if kind == "rope":
             found.rope = table
@@ -233,6 +234,7 @@ class _Reader:
 
     def rotary(self, table: Table, d_head: int) -> RotarySpec:
         width, base, pairing, angles = map(table.get, ("width", "base", "pairing", "angles"))
+        magnitude = table.get("magnitude")
         if base is not None and angles is not None:
             raise angles.wrong(
                 _("given angles leave nothing for a base to do"),
@@ -245,6 +247,7 @@ class _Reader:
                 base=Fraction(10_000) if base is None else scalars.number(base),
                 pairing="half" if pairing is None else scalars.word(pairing, *PAIRINGS),
                 given=angles is not None and scalars.word(angles, "given") == "given",
+                magnitude=None if magnitude is None else self.scale(magnitude),
             )
 
     # ------------------------------------------------------------------------ norms
@@ -317,7 +320,7 @@ class _Reader:
             return None
         table = self.table(
             node, "heads", "kv_heads", "d_head", "scale", "causal", "window", "bias", "packed",
-            "out", "q_norm", "k_norm", "score_table", "queries", "nothing", "norm",
+            "out", "q_norm", "k_norm", "score_table", "queries", "nothing", "sinks", "norm",
         )  # fmt: skip
         heads, kv_heads, scale, packed = map(table.get, ("heads", "kv_heads", "scale", "packed"))
         window = table.get("window")
@@ -351,6 +354,7 @@ class _Reader:
                 out_bias=bias["out"],
                 queries=queries,
                 nothing=nothing is not None and scalars.word(nothing, "refused", "zero") == "zero",
+                sinks=self.flag(table, "sinks", False),
             )
 
     def head_width(self, table: Table, heads: int) -> int:
@@ -371,11 +375,14 @@ class _Reader:
         if isinstance(node, Scalar):
             scalars.word(node, "none")
             return None
-        table = self.table(node, "d_ff", "units", "activation", "gated", "bias", "norm")
-        activation = table.get("activation")
+        table = self.table(
+            node, "d_ff", "units", "activation", "gated", "bias", "norm", "experts", "chosen",
+            "normalised",
+        )  # fmt: skip
+        activation, experts, chosen = map(table.get, ("activation", "experts", "chosen"))
         gated = self.flag(table, "gated", False)
-        biased = ("hidden", "gate", "out") if gated else ("hidden", "out")
-        bias = self.flags(table.get("bias"), biased, "hidden", "gate", "out")
+        biased = ["hidden", "out", *["gate"] * gated, *["router"] * (experts is not None)]
+        bias = self.flags(table.get("bias"), tuple(biased), "hidden", "gate", "out", "router")
         with _located(mlp=table):
             return MlpSpec(
                 d_ff=self.width(table, "d_ff", "units"),
@@ -384,4 +391,8 @@ class _Reader:
                 hidden_bias=bias["hidden"],
                 gate_bias=bias["gate"],
                 out_bias=bias["out"],
+                experts=None if experts is None else scalars.whole(experts, 1, WIDEST),
+                chosen=None if chosen is None else scalars.whole(chosen, 1, WIDEST),
+                normalised=self.flag(table, "normalised", True),
+                router_bias=bias["router"],
             )

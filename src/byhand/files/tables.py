@@ -125,9 +125,10 @@ def _relative(attention: AttentionSpec | None) -> list[Any]:
     kinds: list[Any] = []
     if attention and (rotary := attention.rotary):
         rope: Table = {"kind": "rope", "width": rotary.width, "pairing": rotary.pairing}
-        kinds.append(
-            rope | ({"angles": "given"} if rotary.given else {"base": number_text(rotary.base)})
-        )
+        rope |= {"angles": "given"} if rotary.given else {"base": number_text(rotary.base)}
+        if rotary.magnitude is not None:
+            rope["magnitude"] = number_text(rotary.magnitude)
+        kinds.append(rope)
     if attention and attention.alibi:
         kinds.append("alibi")
     return kinds
@@ -166,6 +167,7 @@ def _attention(attention: AttentionSpec) -> Table:
         "score_table": (attention.score_table, False),
         "queries": (attention.queries, True),
         "nothing": ("zero" if attention.nothing else "refused", "refused"),
+        "sinks": (attention.sinks, False),
     }
     return table | {key: now for key, (now, usual) in others.items() if now != usual}
 
@@ -174,7 +176,11 @@ def _mlp(mlp: MlpSpec, units: tuple[str, ...]) -> Table:
     table: Table = {"d_ff": mlp.d_ff, "activation": mlp.activation}
     if units:
         table["units"] = list(units)
-    biases = {place: getattr(mlp, f"{place}_bias") for place in ("hidden", "gate", "out")}
+    biased = ("hidden", "gate", "out", *["router"] * (mlp.experts is not None))
+    biases = {place: getattr(mlp, f"{place}_bias") for place in biased}
     if mlp.gated:
         table["gated"] = True
+    if mlp.experts is not None:
+        table |= {"experts": mlp.experts, "chosen": mlp.chosen}
+        table |= {} if mlp.normalised else {"normalised": False}
     return table | ({"bias": biases} if any(biases.values()) else {})

@@ -6,8 +6,8 @@ and no files.  Values are arrays of any kind that can be indexed like a NumPy ar
 or weight is `ABSENT`.
 
 Axes, in this order: scores and weights (head, query, key); q, k, v and mixed (head, pos, d_head);
-everything else (pos, width).  A matrix is stored as its model writes it: layout "in_out" is x·W,
-"out_in" is W·x.
+inside experts (expert, pos, width); everything else (pos, width).  A matrix is stored as its model
+writes it: layout "in_out" is x·W, "out_in" is W·x.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Never
 
 import numpy as np
 
+from byhand.errors import InputError
 from byhand.expression import Expression
+from byhand.language import _
 from byhand.numbers.adjoints import Adjoints
 
 Array = Any
@@ -70,7 +72,7 @@ class Within:
 class Note:
     """Something a reader should know about one entry of a step: a limit taken, a sign left open."""
 
-    kind: str  # "zero-variance" | "undecided-sign" | "not-finite"
+    kind: str  # "zero-variance" | "undecided-sign" | "not-finite" | "tied-experts"
     index: tuple[int, ...]
 
 
@@ -145,6 +147,10 @@ class Numbers(Adjoints, ABC):
     def stack_rows(self, parts: Sequence[Array]) -> Array:
         """The rows of all parts, one below the other; those of (head, pos, width) head by head."""
         return np.concatenate([part.reshape(-1, part.shape[-1]) for part in parts])
+
+    def stack(self, parts: Sequence[Array]) -> Array:
+        """The parts along a new first axis."""
+        return np.stack(parts)
 
     # ----------------------------------------------------------------------- the operations
 
@@ -226,12 +232,13 @@ class Numbers(Adjoints, ABC):
         width: int,
         base: Fraction,
         pairing: str,
+        magnitude: Expression | None = None,
     ) -> Array:
         """RoPE on the first `width` entries of each head; the others pass through.
 
         Pair i turns by position · frequency_i, where frequency_i = base^(-2i/width) or is given.
         pairing "half": entries (i, i + width/2); "interleaved": entries (2i, 2i + 1).
-        (a, b) becomes (a·cos - b·sin, a·sin + b·cos).
+        (a, b) becomes (a·cos - b·sin, a·sin + b·cos), times the magnitude.
         """
 
     @abstractmethod
@@ -271,8 +278,12 @@ class Numbers(Adjoints, ABC):
         return self.scores(q, k, table=table, slopes=slopes, mask=mask, queries=queries, keys=keys)
 
     @abstractmethod
-    def softmax(self, x: Array) -> Array:
-        """Softmax over the last axis; ABSENT entries stay absent, and so does a row of them."""
+    def softmax(self, x: Array, *, sinks: Array | None = None) -> Array:
+        """Softmax over the last axis; ABSENT entries stay absent, and so does a row of them.
+
+        `sinks` (head,) are one more score in each row of a head.  It takes its share of the row,
+        which is not in the result.
+        """
 
     @abstractmethod
     def mix(self, weights: Array, v: Array) -> Array:
@@ -281,6 +292,54 @@ class Numbers(Adjoints, ABC):
     @abstractmethod
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
         """Each head through its slice of the output matrix (identity where there is none)."""
+
+    def expert_linear(
+        self, x: Array, weight: Array, *, bias: Array | None = None, layout: str
+    ) -> Array:
+        """x times the matrix of each expert, plus its bias: (expert, pos, width).
+
+        x is (pos, any), the same for all experts, or (expert, pos, any).  Matrices and biases have
+        the experts as their first axis.
+        """
+        return self.stack(
+            [
+                self.linear(
+                    x if x.ndim == 2 else x[expert],
+                    weight[expert],
+                    bias=None if bias is None else bias[expert],
+                    layout=layout,
+                )
+                for expert in range(len(weight))
+            ]
+        )
+
+    def choose(self, x: Array, *, count: int) -> Array:
+        """1 for the `count` largest of each row, 0 for the others; of equal ones the first count.
+
+        Where the order is not proven, an enclosure of 0 and 1, or Undecided.
+        """
+        self._no_experts()
+
+    def expert_shares(self, x: Array, chosen: Array, *, normalised: bool) -> Array:
+        """Softmax over the chosen of each row, or over all of them; 0 for those not chosen.
+
+        `chosen` is 1 or 0.  With `normalised` the shares of a row are 1 together.
+        """
+        self._no_experts()
+
+    def combine(self, x: Array, shares: Array) -> Array:
+        """Σ_expert shares[pos, expert] · x[expert, pos]."""
+        self._no_experts()
+
+    def _no_experts(self) -> Never:
+        raise self._not_known(_("a choice among experts"))
+
+    def _not_known(self, what: str) -> InputError:
+        """The error of a number system that does not have an operation, or a part of it."""
+        return InputError(
+            _("{numbers} cannot work out {what}").format(numbers=type(self).__name__, what=what),
+            hint=_("use exact numbers, floats or Arb balls"),
+        )
 
     @abstractmethod
     def activate(self, x: Array, *, kind: str) -> Array:

@@ -87,7 +87,9 @@ def _self_attention(scores: Step, known: Mapping[str, Step]) -> tuple[Any, ...] 
     k, k_turned = _projected(known[scores.inputs["k"]], known)
     v, v_turned = _projected(known[mixed.inputs["v"]], known)
     plain = all(part is not None and part.op == "linear" for part in (q, k, v))
-    if not plain or v_turned or q_turned != k_turned or "frequencies" in q_turned:
+    if not plain or v_turned or q_turned != k_turned:
+        return None
+    if not q_turned.keys().isdisjoint(("frequencies", "magnitude")):
         return None
     assert q is not None
     assert k is not None

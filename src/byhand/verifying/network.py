@@ -18,7 +18,7 @@ from byhand import expression as tree
 from byhand.language import _
 from byhand.model import Model
 from byhand.proving.domain import Place, Varies
-from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, NormSpec
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, NormSpec, refuse_newer
 from byhand.verifying.areas import Area
 from byhand.verifying.numbers import (
     ACTIVATIONS,
@@ -55,6 +55,7 @@ class Network:
     """The forward pass of a model, in balls and forms, or in rationals."""
 
     def __init__(self, model: Model, moved: Fraction = ZERO, exact: bool = False) -> None:
+        refuse_newer(model.spec, _("the checker of certificates"))
         self.spec, self.data, self.moved, self.exact = model.spec, model.weights, moved, exact
         self.everywhere = False  # whether all rows are asked for their attention
         self.shares: dict[tuple[str, int, int], dict[int, Number]] = {}  # of the last pass
@@ -263,10 +264,12 @@ class Network:
             return x
         rotary, found, half = attn.rotary, [list(row) for row in x], attn.rotary.width // 2
         rates = f"{at}.frequencies" if rotary.given else None
+        factor = self.one if rotary.magnitude is None else self.number(rotary.magnitude)
         for row, place in zip(found, (self.rows.positions[row] for row in rows), strict=True):
             for i in range(half):
                 a, b = (i, i + half) if rotary.pairing == "half" else (2 * i, 2 * i + 1)
-                sine, cosine = self.turn(rotary.base, i, half, place, rates)
+                turn = self.turn(rotary.base, i, half, place, rates)
+                sine, cosine = (part * factor for part in turn)
                 row[a], row[b] = row[a] * cosine - row[b] * sine, row[a] * sine + row[b] * cosine
         return found
 

@@ -23,9 +23,9 @@ class Working(Operations, Learning):
     """The entries of a plan as expressions of each other: those of a pass, and of learning."""
 
     def of(self, address: str, index: Index) -> Expression | None:
-        """The expression of one entry; None where the entry is masked, given or chosen (argmax)."""
+        """The expression of one entry; None where the entry is masked, given or chosen."""
         step = self.plan[address]
-        if step.op in ("given", "argmax") or self.absent(step.address, index):
+        if step.op in ("given", "argmax", "choose") or self.absent(step.address, index):
             return None
         method: Callable[[Step, Index], Expression] = getattr(self, f"_{step.op}")
         return method(step, index)

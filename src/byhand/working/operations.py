@@ -132,8 +132,11 @@ class Operations(Lines):
         angle = times_position(settings["positions"][position], frequency)
         sin, cos = Call("sin", angle), Call("cos", angle)
         if second:
-            return Sum((Product((a, sin)), Product((b, cos))))
-        return Sum((Product((a, cos)), Negative(Product((b, sin)))))
+            turned = Sum((Product((a, sin)), Product((b, cos))))
+        else:
+            turned = Sum((Product((a, cos)), Negative(Product((b, sin)))))
+        magnitude = settings.get("magnitude")
+        return turned if magnitude is None else Product((magnitude, turned))
 
     def _scores(self, step: Step, at: Index) -> Expression:
         q, k, settings = step.inputs["q"], step.inputs["k"], step.attributes
@@ -163,8 +166,10 @@ class Operations(Lines):
     def _softmax(self, step: Step, at: Index) -> Expression:
         x = step.inputs["x"]
         row = [(*at[:-1], i) for i in range(self.shape(x)[-1])]
-        powers = tuple(Power(E, Entry(x, i)) for i in row if not self.absent(x, i))
-        return Quotient(Power(E, Entry(x, at)), Sum(powers))
+        powers = [Power(E, Entry(x, i)) for i in row if not self.absent(x, i)]
+        if "sinks" in step.inputs:
+            powers.append(Power(E, Entry(step.inputs["sinks"], at[:1])))
+        return Quotient(Power(E, Entry(x, at)), Sum(tuple(powers)))
 
     def _mix(self, step: Step, at: Index) -> Expression:
         weights, v = step.inputs["weights"], step.inputs["v"]
@@ -188,6 +193,42 @@ class Operations(Lines):
             tuple(
                 Product((Entry(mixed, (head, position, i)), cell(*w, head * width + i, column)))
                 for i in range(width)
+            )
+        )
+
+    def _expert_linear(self, step: Step, at: Index) -> Expression:
+        x, weight = step.inputs["x"], step.inputs["weight"]
+        expert, position, column = at
+        shape = self.shape(x)
+        row = (position,) if len(shape) == 2 else (expert, position)
+        terms: list[Expression] = []
+        for i in range(shape[-1]):
+            inner = cell(weight, step.attributes["layout"], i, column)
+            entry = Entry(weight, (expert, *inner.index))
+            terms.append(Product((Entry(x, (*row, i)), entry)))
+        if "bias" in step.inputs:
+            terms.append(Entry(step.inputs["bias"], (expert, column)))
+        return Sum(tuple(terms))
+
+    def _expert_shares(self, step: Step, at: Index) -> Expression:
+        x, chosen = step.inputs["x"], step.inputs["chosen"]
+        position, expert = at
+
+        def power(k: int, *, counts: bool) -> Expression:
+            own = Power(E, Entry(x, (position, k)))
+            return Product((Entry(chosen, (position, k)), own)) if counts else own
+
+        experts = range(self.shape(x)[1])
+        below = (power(k, counts=step.attributes["normalised"]) for k in experts)
+        return Quotient(power(expert, counts=True), Sum(tuple(below)))
+
+    def _combine(self, step: Step, at: Index) -> Expression:
+        x, shares = step.inputs["x"], step.inputs["shares"]
+        position, column = at
+        return Sum(
+            tuple(
+                Product((Entry(shares, (position, k)), Entry(x, (k, position, column))))
+                for k in range(self.shape(x)[0])
             )
         )
 

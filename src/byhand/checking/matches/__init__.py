@@ -3,6 +3,7 @@
     texts     which texts: rows of a batch, padding    names    what a name stands for, its index
     overlaps  what is claimed twice                    layouts  whose axes come in which order
     learned   gradients, moments, new weights          plans    the steps that are claimed
+    choices   chosen experts given as ids
 
 An unknown name is listed with the nearest known ones, never dropped.  An array of another shape is
 listed too.  A handwritten line that does not fit is an error, since its author can correct it.
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
+from byhand.checking.matches.choices import marked_ids
 from byhand.checking.matches.layouts import Part, Turn, as_it_is, part_of, turn_for
 from byhand.checking.matches.learned import (
     learning,
@@ -209,6 +211,9 @@ class _Matching:
         index = index_of(named, found.axes, found.shape, self.rows[0], self.known.model)
         part = part_of(found.axes, found.shape, index)
         entry = self._in_numbers(entry, found)
+        if found.op == "choose":
+            count = self.known.plan[found.address].attributes["count"]
+            entry = marked_ids(entry, part, count)
         if not found.step:
             turn = _fitted(entry, part, found, 1)
             values = _turned(entry, turn, part)

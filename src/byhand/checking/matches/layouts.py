@@ -24,7 +24,7 @@ from byhand.language import _
 
 Layout = tuple[tuple[str, ...], ...]
 BATCH = "batch"
-HEADS = ("head", "kv_head")
+HEADS = ("head", "kv_head", "expert")
 ONE = "one"  # the axis of a loss
 
 

@@ -60,7 +60,7 @@ class Attended(Allowed):
 
     # ------------------------------------------------------------------- scores
 
-    def plus_each(self, x: Range, *, terms: Data) -> Range:
+    def plus_terms(self, x: Range, *, terms: Data) -> Range:
         """Each entry plus its own number; masked entries stay masked."""
         return _hidden_like(self.add(x, Range(np.broadcast_to(terms, x.shape))), x)
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from byhand.expression import Expression
 from byhand.numbers.allowed.admitting import constant
-from byhand.numbers.allowed.precisions import OWN, ROW, Precision
+from byhand.numbers.allowed.precisions import FLOAT32, OWN, ROW, Precision
 from byhand.numbers.allowed.ranges import (
     CHUNK,
     Data,
     Origin,
     Range,
-    gamma,
+    added_up,
     gammas,
     peaks,
     quadrature,
@@ -52,9 +52,10 @@ class Attention(Rounding):
         q, k = self._read(q), self._read(k)
         mid, sizes, moved, usual = _dot_products(q, k, (len(q), len(queries), len(keys)))
         width = q.shape[-1]
-        unit, store = p.accumulate.half, p.store.half
+        kept = FLOAT32 if p.flash and p.narrow else p.store
+        store = kept.half
         factor, off = (1.0, 0.0) if scale is None else constant(scale)
-        relative = (1 + gamma(width, unit)) * (1 + p.entering) ** 2 * (1 + off)
+        relative = (1 + p.summed(width)) * (1 + p.entering) ** 2 * (1 + off)
         if not free_of_rounding(factor, off):  # both sides times its root, at the worst
             relative *= (1 + p.work.half) ** 4
         relative += -1 + (width + 2) * OWN
@@ -70,20 +71,20 @@ class Attention(Rounding):
         usual = own if usual is None else np.sqrt(np.square(own) + np.square(usual))
         if factor != 1:
             # the product may be stored first: scaling it then is free, or has its share of 4w
-            rad += p.store.least
-            rad[np.abs(mid) + rad > p.store.largest] = inf
+            rad += kept.least
+            rad[np.abs(mid) + rad > kept.largest] = inf
             mid, rad, usual = mid * factor, rad * abs(factor), usual * abs(factor)
             rad += np.abs(mid) * (2 * OWN)
             # or scaled before: what is lost below the normal numbers meets the other side
             longest = max(_longest(q), _longest(k))
             rad += 2 * p.work.least * max(1.0, sqrt(abs(factor))) * longest
         if slopes is not None:
-            rad += (np.abs(mid) + rad) * store + p.store.least
+            rad += (np.abs(mid) + rad) * store + kept.least
             mid = self._less_distances(mid, rad, self.admit(slopes), queries, keys)
         hidden = plain.hidden(mask)
         absent = None if hidden is None else np.broadcast_to(hidden, mid.shape)
         if table is not None:
-            rad += (np.abs(mid) + rad) * store + p.store.least
+            rad += (np.abs(mid) + rad) * store + kept.least
             given = self.admit(table)
             here = given[np.ix_(range(len(given)), queries, keys)]
             if here.absent is not None:
@@ -91,7 +92,8 @@ class Attention(Rounding):
             mid = mid + wide(here.mid)
             if (radius := here.radius()) is not None:
                 rad += radius
-        return self._stored(mid, rad, usual, absent=absent, origin=Origin(factors=(q, k)))
+        made = Origin(factors=(q, k))
+        return self._stored(mid, rad, usual, absent=absent, origin=made, store=kept)
 
     def _less_distances(
         self, mid: Data, rad: Data, slopes: Range, queries: Sequence[int], keys: Sequence[int]
@@ -108,19 +110,27 @@ class Attention(Rounding):
         return less
 
     @quiet(all="ignore")
-    def softmax(self, x: Array) -> Range:
-        x = self._read(x)
+    def softmax(self, x: Array, *, sinks: Array | None = None) -> Range:
+        x = self._unrounded(x)
+        if sinks is not None:
+            return _without_last(self._softmax(_beside(x, self.admit(sinks)), shifted=True))
+        return self._softmax(x)
+
+    def _softmax(self, x: Range, *, shifted: bool = False) -> Range:
+        """Softmax of each row; `shifted`: scores less the largest may be stored before."""
         scores = wide(x.mid)
         n = scores.shape[-1]
         mid, rad, usual = np.empty((3, *scores.shape))
-        island = self.precision.island
+        island = self.precision.attending
         flat = x.each(lambda part: part.reshape(-1, n))
         step = max(1, CHUNK // max(1, n))
         for start in range(0, len(flat), step):
             rows = slice(start, start + step)
             here = flat[rows]
-            share, room, spread = _shares(island, here)
+            share, room, spread = shares_of(island, here, shifted=shifted)
             room = self._narrower(island, share, room)
+            if island.flash:  # the sum may be that of the rounded exponentials
+                room += (share + room) * self.precision.store.half
             done = self._stored(share, room, spread, absent=here.absent)
             for whole, part in ((mid, done.mid), (rad, done.rad), (usual, done.usual)):
                 whole.reshape(-1, n)[rows] = 0.0 if part is None else part
@@ -139,7 +149,7 @@ class Attention(Rounding):
 
         seen = keys if weights.absent is None else keys - weights.absent.sum(axis=-1)
         counts = np.broadcast_to(np.asarray(seen), (heads, queries))[..., None]
-        relative = (1 + gammas(counts + 1.0, p.accumulate.half)) * (1 + p.entering) ** 2
+        relative = (1 + _summed(p, counts + 1.0)) * (1 + p.entering) ** 2
         relative += -1 + (keys + 2) * OWN
         mid = mixed(shares, values)
         abs_w, abs_v = np.abs(shares), np.abs(values)
@@ -160,6 +170,12 @@ class Attention(Rounding):
         if v.usual is not None:
             usual = quadrature(usual, np.sqrt(mixed(np.square(shares), np.square(v.usual))))
         return self._stored(mid, rad, usual)
+
+
+def _summed(p: Precision, counts: Data) -> Data:
+    """The largest relative errors of sums of so many products."""
+    unit = p.accumulate.half
+    return added_up(counts, unit) if p.coarse else gammas(counts, unit)
 
 
 def _most(x: Range) -> Data:
@@ -203,8 +219,38 @@ def _dot_products(
     return dots(a, b), dots(abs_a, abs_b), moved, usual
 
 
-def _shares(p: Precision, x: Range) -> tuple[Data, Data, Data]:
-    """Softmax of some rows: the shares, their radii and usual errors, before they are stored."""
+def _beside(x: Range, sinks: Range) -> Range:
+    """The scores with the sink of each head as a last key, which every query sees."""
+
+    def joined(scores: Data | None, last: Data | None) -> Data | None:
+        if scores is None and last is None:
+            return None
+        left = np.zeros(x.shape) if scores is None else scores
+        column = np.zeros(x.shape[0]) if last is None else last
+        right = np.broadcast_to(column[:, None, None], (*x.shape[:-1], 1))
+        return np.concatenate((left, right), axis=-1)
+
+    mid = joined(wide(x.mid), wide(sinks.mid))
+    assert mid is not None
+    absent = None
+    if x.absent is not None:
+        seen = np.zeros((*x.shape[:-1], 1), dtype=bool)
+        absent = np.concatenate((x.absent, seen), axis=-1)
+    return Range(mid, joined(x.radius(), sinks.radius()), joined(x.usual, sinks.usual), absent)
+
+
+def _without_last(shares: Range) -> Range:
+    """The shares of the keys, without that of the sink."""
+    kept = shares[..., :-1]
+    kept.origin = Origin(shares=True)
+    return kept
+
+
+def shares_of(p: Precision, x: Range, *, shifted: bool = False) -> tuple[Data, Data, Data]:
+    """Softmax of some rows: the shares, their radii and usual errors, before they are stored.
+
+    `shifted`: the scores less the largest may be stored before, as transformers does with sinks.
+    """
     scores, absent, radius = wide(x.mid), x.absent, x.radius()
     n = scores.shape[-1]
     if absent is not None:
@@ -218,7 +264,8 @@ def _shares(p: Precision, x: Range) -> tuple[Data, Data, Data]:
         down[absent] = 0.0
     # how far what stands in the exponent may be off, with the exponential's own error
     unit = p.work.half
-    off = down * (2 * unit + 2 * OWN)
+    kept = max(unit, p.store.half) if shifted else unit
+    off = down * (unit + kept + 2 * OWN)
     if p.cast:
         off += np.abs(x.mid) * p.cast
     off += 1.01 * p.function + 4 * OWN
@@ -237,7 +284,7 @@ def _shares(p: Precision, x: Range) -> tuple[Data, Data, Data]:
     if p.cast:  # a score that the working format does not reach spoils its row
         most = _most(x).max(axis=-1, keepdims=True)
         overflowing(rad, np.broadcast_to(most, rad.shape), p.work.largest)
-    usual = down * (0.4 * unit)
+    usual = down * (0.4 * kept)
     if p.cast:
         usual += np.abs(wide(x.mid)) * (0.4 * p.cast)
     usual += 0.6 * unit + p.usual_sum(n, ROW)[0]

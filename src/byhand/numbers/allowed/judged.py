@@ -60,7 +60,8 @@ def judge(
     claims = np.broadcast_to(np.asarray(values), mid.shape)
     room = np.zeros(mid.shape) if rad is None else np.asarray(rad)
     spread = None if part.usual is None else np.asarray(part.usual)
-    if np.any(slack):
+    choice = value.origin is not None and value.origin.choice
+    if np.any(slack) and not choice:
         room = (room + slack) * UP
         width = np.broadcast_to(np.asarray(slack) * UNIFORM, mid.shape)
         spread = width if spread is None else spread + width
@@ -80,6 +81,8 @@ def judge(
         chunk = (None if each is None else each[rows] for each in flat)
         worst = max(worst, _judge_rows(into[rows], *chunk))  # type: ignore[arg-type]
     endless = np.isinf(room) if np.isinf(room.max(initial=0.0)) else None
+    if choice:
+        endless = room > 0
     if endless is not None:
         endless &= result <= 1 if known is None else known & (result <= 1)
         endless = endless if endless.any() else None
@@ -125,6 +128,7 @@ def overlay(
     """The range with the claimed entries as they are claimed, within their slack."""
     claims = wide(np.asarray(values))
     origin = None if value.origin is None else value.origin.kept()
+    slack = 0.0 if origin is not None and origin.choice else slack
     whole = claimed is None and not index
     if whole and value.absent is not None:
         claims = np.where(value.absent, 0.0, claims)

@@ -9,13 +9,15 @@ from math import log
 
 import numpy as np
 
-from byhand.numbers.allowed.admitting import admitted
+from byhand.expression import Expression
+from byhand.numbers.allowed.admitting import admitted, constant
 from byhand.numbers.allowed.precisions import OWN, ULPS, Precision
 from byhand.numbers.allowed.ranges import Data, Range, wide
 from byhand.numbers.allowed.rounding import Rounding, quiet
 from byhand.numbers.base import Array
 from byhand.numbers.floats.angles import frequencies_of, turns
 
+Tables = tuple[Data, Data, Data, Data]  # cos, sin, and the errors of each
 POWER = 10.0  # roundings of base^(-2i/width) beside those of its exponent: a power and a quotient
 SCALED = 24.0  # further ones of frequencies that an implementation scales before it uses them
 
@@ -46,10 +48,14 @@ class Positions(Rounding):
         width: int,
         base: Fraction,
         pairing: str,
+        magnitude: Expression | None = None,
     ) -> Range:
-        x = self._read(x)
+        x = self._unrounded(x)
         given = None if frequencies is None else self.admit_frequencies(frequencies)
-        cos, sin, r_cos, r_sin = _tables(self.precision, tuple(positions), width, base, given)
+        tables = _tables(self.precision, tuple(positions), width, base, given)
+        if magnitude is not None:
+            tables = _magnified(self.precision, tables, *constant(magnitude))
+        cos, sin, r_cos, r_sin = tables
         if pairing == "half":
             first, second = slice(0, width // 2), slice(width // 2, width)
         else:
@@ -65,10 +71,10 @@ class Positions(Rounding):
             one, other = a * left, b * right
             mid[..., here] = one + other
             sizes = np.abs(one) + np.abs(other)
-            tables = np.abs(a) * r_left + np.abs(b) * r_right
+            off = np.abs(a) * r_left + np.abs(b) * r_right
             # each product is rounded, the sum is stored
-            rad[..., here] = tables * (1 + unit) + sizes * (unit + 2 * OWN) + 2 * least
-            usual[..., here] = sizes * (0.3 * unit) + tables * 0.1
+            rad[..., here] = off * (1 + unit) + sizes * (unit + 2 * OWN) + 2 * least
+            usual[..., here] = sizes * (0.3 * unit) + off * 0.1
             if radius is not None:
                 rad[..., here] += (
                     radius[..., first] * (np.abs(left) + r_left)
@@ -91,17 +97,30 @@ class Positions(Rounding):
 
 def _tables(
     p: Precision, positions: tuple[int, ...], width: int, base: Fraction, given: Range | None
-) -> tuple[Data, Data, Data, Data]:
+) -> Tables:
     """cos and sin of the angles, (pos, width/2) each, and the errors of an implementation's."""
     if given is None:
         return _own_tables(p, positions, width, base)
     return _made(p, positions, width, base, wide(given.mid), given.radius())
 
 
+def _magnified(p: Precision, tables: Tables, factor: float, off: float) -> Tables:
+    """The tables times a factor, which may itself be rounded; stored before it or after it."""
+    cos, sin, r_cos, r_sin = tables
+    size = abs(factor)
+    kept = p.store.half if p.store.half > p.tables.half else 0.0
+    relative = 2 * p.tables.half + kept + off + 4 * OWN
+    grown = size * (1 + relative)
+    return (
+        cos * factor,
+        sin * factor,
+        r_cos * grown + np.abs(cos) * (size * relative) + p.store.least,
+        r_sin * grown + np.abs(sin) * (size * relative) + p.store.least,
+    )
+
+
 @lru_cache(maxsize=16)
-def _own_tables(
-    p: Precision, positions: tuple[int, ...], width: int, base: Fraction
-) -> tuple[Data, Data, Data, Data]:
+def _own_tables(p: Precision, positions: tuple[int, ...], width: int, base: Fraction) -> Tables:
     return _made(p, positions, width, base, None, None)
 
 
@@ -112,7 +131,7 @@ def _made(
     base: Fraction,
     given: Data | None,
     radius: Data | None,
-) -> tuple[Data, Data, Data, Data]:
+) -> Tables:
     cos, sin = turns(positions, width, base, given)
     rates = frequencies_of(base, width) if given is None else given
     places = np.abs(np.asarray(positions, dtype=np.float64))

@@ -93,6 +93,7 @@ class Origin:
     """How an unclaimed value was made, which makes some bounds tighter or wider."""
 
     shares: bool = False  # a softmax made it: masked entries are 0
+    choice: bool = False  # 1 or 0: with a radius it is open which
     unstored: bool = False  # still in the working format, not yet rounded to the stored one
     inside: bool = False  # a part of a norm, or of its way back
     last: bool = False  # the last term of a layernorm's way back
@@ -109,7 +110,11 @@ class Origin:
     def kept(self) -> Origin:
         """The origin of the step's claims: its own, without how they were rounded."""
         return Origin(
-            shares=self.shares, inside=self.inside, parts=self.parts, factors=self.factors
+            shares=self.shares,
+            choice=self.choice,
+            inside=self.inside,
+            parts=self.parts,
+            factors=self.factors,
         )
 
 

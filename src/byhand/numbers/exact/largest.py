@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from byhand.errors import Undecided
+from byhand.language import _
 from byhand.numbers.base import Prediction
 from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import Value
@@ -18,6 +19,22 @@ def predict(space: Space, row: list[Value]) -> Prediction:
     others = leaders(space, row, [k for k in range(len(row)) if k not in best])
     margin = space.subtract(row[best[0]], row[others[0]]) if others else None
     return Prediction(best[0], margin, True)
+
+
+def largest(space: Space, row: list[Value], count: int) -> tuple[list[int], bool]:
+    """The indices of the `count` largest values, of equal ones the lowest; and whether that order
+    decided.  Undecided where neither order nor a tie is proven."""
+    chosen: list[int] = []
+    while len(chosen) < count:
+        rest = [k for k in range(len(row)) if k not in chosen]
+        best = leaders(space, row, rest)
+        if best is None:
+            raise Undecided(_("which of these numbers are the largest is undecided"))
+        room = count - len(chosen)
+        if len(best) > room:
+            return sorted([*chosen, *best[:room]]), True
+        chosen += best
+    return sorted(chosen), False
 
 
 def leaders(space: Space, row: list[Value], among: list[int]) -> list[int] | None:

@@ -20,7 +20,7 @@ from byhand.language import _
 from byhand.numbers.base import ABSENT, Array, Note, Prediction
 from byhand.numbers.exact import within
 from byhand.numbers.exact.activations import ACTIVATIONS
-from byhand.numbers.exact.largest import predict
+from byhand.numbers.exact.largest import largest, predict
 from byhand.numbers.exact.learning import Learning
 from byhand.numbers.exact.names import HALF, ONE
 from byhand.numbers.exact.system import array
@@ -198,10 +198,12 @@ class Exact(Learning):
         width: int,
         base: Fraction,
         pairing: str,
+        magnitude: Expression | None = None,
     ) -> Array:
         space = self.space
         result = x.copy()
         half = width // 2
+        factor = None if magnitude is None else self.scalar(magnitude)
         for i in range(half):
             if frequencies is None:
                 frequency = self.frequency(base, Fraction(-2 * i, width))
@@ -210,6 +212,8 @@ class Exact(Learning):
             a, b = (i, i + half) if pairing == "half" else (2 * i, 2 * i + 1)
             for row, position in enumerate(positions):
                 c, s = space.circle(frequency.times(fmpq(position)))
+                if factor is not None:
+                    c, s = space.multiply(factor, c), space.multiply(factor, s)
                 for head in range(x.shape[0]):
                     u, v = x[head, row, a], x[head, row, b]
                     result[head, row, a] = space.total([(HALF, u, c), (-HALF, v, s)])
@@ -278,14 +282,15 @@ class Exact(Learning):
             result[h, i, j] = self.space.total([(c, x, one) for c, x in terms], how)
         return result
 
-    def softmax(self, x: Array) -> Array:
+    def softmax(self, x: Array, *, sinks: Array | None = None) -> Array:
         result = np.full(x.shape, ABSENT, dtype=object)
         for place in np.ndindex(x.shape[:-1]):
             present = [j for j, score in enumerate(x[place]) if score is not ABSENT]
-            row = within.softmax_row(self.space, [x[(*place, j)] for j in present])
-            for j, weight in zip(present, row, strict=True):
+            sink = [] if sinks is None else [sinks[place[0]]]
+            row = within.softmax_row(self.space, [*(x[(*place, j)] for j in present), *sink])
+            for j, weight in zip(present, row[: len(present)], strict=True):
                 result[(*place, j)] = weight
-        return made(result, "softmax", x)
+        return result if sinks is not None else made(result, "softmax", x)
 
     def mix(self, weights: Array, v: Array) -> Array:
         heads, queries, _keys = weights.shape
@@ -314,6 +319,38 @@ class Exact(Learning):
                 for h in range(heads)
             ]
         )
+
+    # ------------------------------------------------------------------- experts
+
+    def choose(self, x: Array, *, count: int) -> Array:
+        one, zero = self.space.plain(ONE), self.space.plain(fmpq(0))
+        result = np.full(x.shape, zero, dtype=object)
+        for place, row in enumerate(x):
+            best, tied = largest(self.space, list(row), count)
+            result[place, best] = one
+            if tied:
+                self.notes.append(Note("tied-experts", (place,)))
+        return result
+
+    def expert_shares(self, x: Array, chosen: Array, *, normalised: bool) -> Array:
+        result = np.full(x.shape, self.space.plain(fmpq(0)), dtype=object)
+        for place, row in enumerate(x):
+            best = [k for k, entry in enumerate(chosen[place]) if entry.fraction == 1]
+            among = best if normalised else list(range(len(row)))
+            shares = within.softmax_row(self.space, [row[k] for k in among])
+            for k, share in zip(among, shares, strict=True):
+                if k in best:
+                    result[place, k] = share
+        return result
+
+    def combine(self, x: Array, shares: Array) -> Array:
+        _experts, positions, width = x.shape
+        result = np.empty((positions, width), dtype=object)
+        for i, d in np.ndindex(positions, width):
+            there = [k for k, share in enumerate(shares[i]) if share.fraction != 0]
+            total = self.space.dot(list(shares[i, there]), list(x[there, i, d]))
+            result[i, d] = self.space.settled(total)
+        return result
 
     # ------------------------------------------------------------------- activations and the end
 

@@ -21,7 +21,7 @@ from byhand.numbers.floats.formats import Data, narrowed
 from byhand.numbers.floats.learning import Learning
 from byhand.numbers.floats.places import side_by_side
 from byhand.numbers.floats.products import times_matrix
-from byhand.numbers.floats.results import predict
+from byhand.numbers.floats.results import chosen_of, predict
 from byhand.numbers.floats.system import quiet
 
 
@@ -143,9 +143,13 @@ class Floats(Learning):
         width: int,
         base: Fraction,
         pairing: str,
+        magnitude: Expression | None = None,
     ) -> Array:
         given = None if frequencies is None else (frequencies.tobytes(), frequencies.dtype)
         cos, sin = turns_in(self._work.dtype, tuple(positions), width, base, given)
+        if magnitude is not None:
+            factor = self._constant(magnitude)
+            cos, sin = cos * factor, sin * factor
         wide = self._wide(x)
         if pairing == "half":
             first, second = slice(0, width // 2), slice(width // 2, width)
@@ -197,12 +201,17 @@ class Floats(Learning):
         return attention.masked(result, hidden, below=-np.inf)
 
     @quiet(all="ignore")
-    def softmax(self, x: Array) -> Array:
+    def softmax(self, x: Array, *, sinks: Array | None = None) -> Array:
         data = self._wide(np.ma.getdata(x))
         hidden = np.ma.getmaskarray(x) if isinstance(x, np.ma.MaskedArray) else None
         if hidden is not None:
             data = np.where(hidden, data.dtype.type(-np.inf), data)
+        if sinks is not None:
+            last = np.broadcast_to(self._wide(sinks)[:, None, None], (*data.shape[:-1], 1))
+            data = np.concatenate((data, last), axis=-1)
         shares = attention.shares(data, self._room(*data.shape))  # of finite scores: finite
+        if sinks is not None:
+            shares = np.ascontiguousarray(shares[..., :-1])
         return attention.masked(narrowed(shares, self.dtype), hidden, below=0)
 
     def mix(self, weights: Array, v: Array) -> Array:
@@ -222,6 +231,29 @@ class Floats(Learning):
             rows = [times_matrix(wide[h], cut, layout) for h, cut in enumerate(cuts)]
             result = np.stack(rows)
         return self._give(result, mixed, weight)
+
+    # ------------------------------------------------------------------- experts
+
+    def choose(self, x: Array, *, count: int) -> Array:
+        chosen, tied = chosen_of(self._wide(x), count)
+        self.notes += [Note("tied-experts", (position,)) for position in tied]
+        return chosen.astype(self.dtype)
+
+    @quiet(all="ignore")
+    def expert_shares(self, x: Array, chosen: Array, *, normalised: bool) -> Array:
+        data, away = self._wide(x), self._wide(chosen) == 0
+        if normalised:
+            data = np.where(away, data.dtype.type(-np.inf), data)
+        shares = attention.shares(data, self._room(*data.shape))
+        np.copyto(shares, 0, where=away)
+        return narrowed(shares, self.dtype)
+
+    @quiet(all="ignore")
+    def combine(self, x: Array, shares: Array) -> Array:
+        answers, weights = self._wide(x), self._wide(shares).T[..., None]
+        terms = np.multiply(answers, weights)
+        np.copyto(terms, 0, where=weights == 0)  # 0·∞ is not 0: other experts do not count
+        return self._give(np.add.reduce(terms, axis=0), x, shares)
 
     # ------------------------------------------------------------------- activations and the end
 

@@ -53,3 +53,17 @@ def predict(row: Data, kind: Kind) -> Prediction:
         return Prediction(best, kind.type(0), proven=False, tied=tied)
     margin = narrowed(np.asarray([top - max(others)]), kind)[0]
     return Prediction(best, margin, proven=False)
+
+
+def chosen_of(x: Data, count: int) -> tuple[Data, list[int]]:
+    """True at the `count` largest of each row, of equal ones the first; and the rows in which that
+    order decided.  NaN counts as the largest."""
+    scores = np.where(np.isnan(x), x.dtype.type(np.inf), x)
+    order = np.argsort(-scores, axis=-1, kind="stable")
+    chosen = np.zeros(x.shape, dtype=bool)
+    np.put_along_axis(chosen, order[..., :count], True, axis=-1)
+    if count == x.shape[-1]:
+        return chosen, []
+    ranked = np.take_along_axis(scores, order, axis=-1)
+    tied = np.flatnonzero(ranked[..., count - 1] == ranked[..., count])
+    return chosen, [int(row) for row in tied]

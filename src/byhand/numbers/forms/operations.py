@@ -147,7 +147,10 @@ class Forms(System):
         width: int,
         base: Fraction,
         pairing: str,
+        magnitude: Expression | None = None,
     ) -> Array:
+        if magnitude is not None:
+            raise self._not_known(_("RoPE with a magnitude"))
         places = tuple(positions)
         if frequencies is None:
             cos, sin = turns(places, width, base, self.arithmetic, self.bits)
@@ -198,7 +201,9 @@ class Forms(System):
             result.absent = np.broadcast_to(hidden, (len(hidden), *result.shape))
         return result
 
-    def softmax(self, x: Array) -> Array:
+    def softmax(self, x: Array, *, sinks: Array | None = None) -> Array:
+        if sinks is not None:
+            raise self._not_known(_("attention with sinks"))
         return self._softmax(x)
 
     def mix(self, weights: Array, v: Array) -> Array:
@@ -228,6 +233,11 @@ class Forms(System):
         )
 
     # ------------------------------------------------------------------- activations and the end
+
+    def expert_linear(
+        self, x: Array, weight: Array, *, bias: Array | None = None, layout: str
+    ) -> Array:
+        self._no_experts()
 
     def activate(self, x: Array, *, kind: str) -> Array:
         if kind == "identity":

@@ -17,7 +17,7 @@ from byhand.language import _
 from byhand.numbers.base import Array, Note, Prediction
 from byhand.numbers.devices import to_numpy
 from byhand.numbers.floats.angles import sinusoids, turns
-from byhand.numbers.floats.results import predict
+from byhand.numbers.floats.results import chosen_of, predict
 from byhand.numbers.tensors.learning import Learning, side_by_side
 from byhand.numbers.tensors.system import Masked
 
@@ -117,6 +117,7 @@ class Tensors(Learning):
         width: int,
         base: Fraction,
         pairing: str,
+        magnitude: Expression | None = None,
     ) -> Array:
         if frequencies is None:
             cos, sin = _turns(self.device, self._work, tuple(positions), width, base)
@@ -124,6 +125,9 @@ class Tensors(Learning):
             places = torch.tensor(positions, dtype=torch.float64, device=self.device)
             angles = torch.outer(places, frequencies.to(torch.float64))
             cos, sin = angles.cos().to(self._work), angles.sin().to(self._work)
+        if magnitude is not None:
+            factor = self._constant(magnitude)
+            cos, sin = cos * factor, sin * factor
         wide = x.to(self._work)
         turning, passing = wide[..., :width], wide[..., width:]
         if pairing == "half":
@@ -166,11 +170,15 @@ class Tensors(Learning):
                 hidden = away if hidden is None else away | hidden
         return self._give_masked(result, hidden, -torch.inf, q, k, slopes, table)
 
-    def softmax(self, x: Array) -> Array:
-        if not isinstance(x, Masked):
-            return self._give(x.softmax(dim=-1, dtype=self._work), x)
-        data = x.data.masked_fill(x.hidden, -torch.inf)
-        return self._give_masked(data.softmax(dim=-1, dtype=self._work), x.hidden, 0, x)
+    def softmax(self, x: Array, *, sinks: Array | None = None) -> Array:
+        hidden = x.hidden if isinstance(x, Masked) else None
+        data = x if hidden is None else x.data.masked_fill(hidden, -torch.inf)
+        if sinks is None:
+            shares = data.softmax(dim=-1, dtype=self._work)
+        else:
+            last = sinks[:, None, None].expand(*data.shape[:-1], 1)
+            shares = torch.cat((data, last), dim=-1).softmax(dim=-1, dtype=self._work)[..., :-1]
+        return self._give_masked(shares, hidden, 0, x, sinks)
 
     def mix(self, weights: Array, v: Array) -> Array:
         return self.along_keys(weights, v)
@@ -182,6 +190,27 @@ class Tensors(Learning):
         matrix = weight if layout == "in_out" else weight.T
         slices = matrix.reshape(heads, width, -1)
         return self._give(torch.matmul(mixed, slices), mixed, weight)
+
+    # ------------------------------------------------------------------- experts
+
+    def stack(self, parts: Sequence[Array]) -> Array:
+        return torch.stack(tuple(parts))
+
+    def choose(self, x: Array, *, count: int) -> Array:
+        chosen, tied = chosen_of(to_numpy(x.detach().to(self._work)), count)
+        self.notes += [Note("tied-experts", (position,)) for position in tied]
+        return torch.tensor(chosen, device=self.device).to(self.kind)
+
+    def expert_shares(self, x: Array, chosen: Array, *, normalised: bool) -> Array:
+        away = chosen == 0
+        scores = x.masked_fill(away, -torch.inf) if normalised else x
+        shares = scores.softmax(dim=-1, dtype=self._work).masked_fill(away, 0)
+        return self._give(shares, x, chosen)
+
+    def combine(self, x: Array, shares: Array) -> Array:
+        weights = shares.T.unsqueeze(-1).to(self._work)
+        terms = (x.to(self._work) * weights).masked_fill(weights == 0, 0)  # 0·∞ is not 0
+        return self._give(terms.sum(dim=0), x, shares)
 
     # ------------------------------------------------------------------- activations and the end
 

@@ -28,6 +28,27 @@ def predict(row: list[arb]) -> Prediction:
     return Prediction(best, Enclosure.of(row[best] - next_best), True)
 
 
+def largest(row: list[arb], count: int) -> tuple[list[int], list[int], bool]:
+    """The indices that are surely among the `count` largest, and those that may be.
+
+    Of equal numbers, known exactly, the lowest indices count; the last result says whether that
+    decided.  A number is surely among them if fewer than `count` others may come before it.
+    """
+
+    def surely_before(j: int, k: int) -> bool:
+        if row[j].is_exact() and row[k].is_exact() and row[j] == row[k]:
+            return j < k
+        return bool(row[j] > row[k])
+
+    every = range(len(row))
+    possible = [k for k in every if sum(surely_before(j, k) for j in every if j != k) < count]
+    sure = [k for k in possible if sum(not surely_before(k, j) for j in every if j != k) < count]
+    tied = len(sure) == count and any(
+        row[j] == row[k] for j in every if j not in sure for k in sure
+    )
+    return sure, possible, tied
+
+
 def _may_be_largest(row: list[arb], among: list[int] | range) -> list[int]:
     """The indices that no other number is proven to exceed; all, where nothing is proven."""
     highest = None  # the largest lower bound

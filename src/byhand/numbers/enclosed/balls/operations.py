@@ -29,7 +29,7 @@ from byhand.numbers.enclosed.balls.arrays import (
     table_of,
 )
 from byhand.numbers.enclosed.balls.functions import ACTIVATIONS, softmax_row
-from byhand.numbers.enclosed.balls.largest import predict
+from byhand.numbers.enclosed.balls.largest import largest, predict
 from byhand.numbers.enclosed.balls.learning import Learning
 from byhand.numbers.enclosed.balls.system import precisely
 from byhand.numbers.made import centered, is_centered, made, root_of_rows
@@ -163,12 +163,16 @@ class Balls(Learning):
         width: int,
         base: Fraction,
         pairing: str,
+        magnitude: Expression | None = None,
     ) -> Array:
         if frequencies is None:
             turning = self._frequencies(base, width, width // 2)
         else:
             turning = list(self._balls(frequencies))
         sin, cos = self._turns(positions, turning)
+        if magnitude is not None:
+            factor = self._scalar(magnitude)
+            sin, cos = sin * factor, cos * factor
         result = self._balls(x).copy()
         if pairing == "half":
             first, second = slice(0, width // 2), slice(width // 2, width)
@@ -214,15 +218,17 @@ class Balls(Learning):
         return result
 
     @precisely
-    def softmax(self, x: Array) -> Array:
+    def softmax(self, x: Array, *, sinks: Array | None = None) -> Array:
         scores = self._balls(x)
+        last = None if sinks is None else self._balls(sinks)
         result = np.full(scores.shape, ABSENT, dtype=object)
         for place in np.ndindex(scores.shape[:-1]):
             present = [j for j, score in enumerate(scores[place]) if score is not ABSENT]
-            shares = softmax_row([scores[(*place, j)] for j in present])
-            for j, share in zip(present, shares, strict=True):
+            sink = [] if last is None else [last[place[0]]]
+            shares = softmax_row([*(scores[(*place, j)] for j in present), *sink])
+            for j, share in zip(present, shares[: len(present)], strict=True):
                 result[(*place, j)] = share
-        return made(result, "softmax", x)
+        return result if last is not None else made(result, "softmax", x)
 
     @precisely
     def mix(self, weights: Array, v: Array) -> Array:
@@ -244,6 +250,52 @@ class Balls(Learning):
         whole = balls if layout == "in_out" else balls.T
         cuts = zip(mixed, parts, strict=True)
         return np.stack([table_of(matrix(head) * matrix(whole[part])) for head, part in cuts])
+
+    # ------------------------------------------------------------------- experts
+
+    def expert_linear(
+        self, x: Array, weight: Array, *, bias: Array | None = None, layout: str
+    ) -> Array:
+        x, weight = self._balls(x), self._balls(weight)
+        more = None if bias is None else self._balls(bias)
+        return super().expert_linear(x, weight, bias=more, layout=layout)
+
+    @precisely
+    def choose(self, x: Array, *, count: int) -> Array:
+        scores = self._balls(x)
+        result = np.full(scores.shape, arb(0), dtype=object)
+        for place, row in enumerate(scores):
+            sure, possible, tied = largest(list(row), count)
+            for k in possible:
+                result[place, k] = arb(1) if k in sure else ranges.ANY_SHARE
+            if tied:
+                self.notes.append(Note("tied-experts", (place,)))
+        return result
+
+    @precisely
+    def expert_shares(self, x: Array, chosen: Array, *, normalised: bool) -> Array:
+        scores, chosen = self._balls(x), self._balls(chosen)
+        result = np.full(scores.shape, arb(0), dtype=object)
+        for place, row in enumerate(scores):
+            possible = [k for k, entry in enumerate(chosen[place]) if not entry.is_zero()]
+            decided = all(chosen[place, k] == 1 for k in possible)
+            among = possible if normalised else list(range(len(row)))
+            shares = softmax_row([row[k] for k in among])
+            for k, share in zip(among, shares, strict=True):
+                if k in possible and (decided or not normalised):
+                    result[place, k] = share * chosen[place, k]
+                elif k in possible:
+                    result[place, k] = ranges.ANY_SHARE
+        return result
+
+    @precisely
+    def combine(self, x: Array, shares: Array) -> Array:
+        answers, shares = self._balls(x), self._balls(shares)
+        result = np.full(answers.shape[1:], arb(0), dtype=object)
+        for position, k in np.ndindex(shares.shape):
+            if not shares[position, k].is_zero():
+                result[position] = result[position] + answers[k, position] * shares[position, k]
+        return result
 
     # ------------------------------------------------------------------- activations and the end
 

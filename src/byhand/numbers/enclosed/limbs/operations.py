@@ -214,7 +214,10 @@ class Limbs(Learning):
         width: int,
         base: Fraction,
         pairing: str,
+        magnitude: Expression | None = None,
     ) -> Array:
+        if magnitude is not None:
+            raise self._not_known(_("RoPE with a magnitude"))
         return places.rotate(self, self.enclosed(x), frequencies, positions, width, base, pairing)
 
     # ------------------------------------------------------------------- attention
@@ -235,7 +238,9 @@ class Limbs(Learning):
         settings = scores.Settings(table, slopes, factor, mask, queries, keys)
         return scores.scores(self, self.enclosed(q), self.enclosed(k), settings)
 
-    def softmax(self, x: Array) -> Array:
+    def softmax(self, x: Array, *, sinks: Array | None = None) -> Array:
+        if sinks is not None:
+            raise self._not_known(_("attention with sinks"))
         return attention.softmax(self, self.enclosed(x))
 
     def mix(self, weights: Array, v: Array) -> Array:
@@ -247,6 +252,11 @@ class Limbs(Learning):
         return matrices.head_outputs(self, self.enclosed(mixed), weight, layout)
 
     # ------------------------------------------------------------------- activations and the end
+
+    def expert_linear(
+        self, x: Array, weight: Array, *, bias: Array | None = None, layout: str
+    ) -> Array:
+        self._no_experts()
 
     def activate(self, x: Array, *, kind: str) -> Array:
         """The largest slope times rho, for the row and entry by entry."""

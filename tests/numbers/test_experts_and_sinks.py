@@ -1,0 +1,121 @@
+"""Sinks, experts and the magnitude of turns: every number system against oracles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from byhand.errors import InputError
+from byhand.evaluate import work_out
+from byhand.numbers.allowed import Allowed
+from byhand.numbers.base import ABSENT, Numbers
+from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.limbs.operations import Limbs
+from byhand.numbers.exact import Exact
+from byhand.numbers.floats import Floats
+from byhand.numbers.forms import Forms
+from byhand.numbers.pencil import Pencil
+from byhand.numbers.tensors import Tensors
+from oracles.arb_pass import ArbPass
+from oracles.architectures import Case, nasty, spread
+from oracles.comparing import assert_arb_is_torch, assert_exact_is_arb
+from oracles.experts import modern
+from oracles.hand_set import dyadic
+from oracles.torch_pass import TorchPass
+
+WISHES = {"attention": True, "mlp": True, "vocab": 3, "layers": 1, "score table": False}
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    found = []
+    for number, case in enumerate(spread(8, seed=7, among=3, wishes=WISHES)):
+        found.append(modern(case, number, nasty if number % 4 == 3 else dyadic))
+    return tuple(found)
+
+
+@cache
+def oracles() -> tuple[tuple[ArbPass, TorchPass], ...]:
+    return tuple(
+        (
+            ArbPass(case.plan(), case.weights, case.tokens, case.target),
+            TorchPass(case.spec, case.weights, case.tokens, case.target, case.positions, case.mask),
+        )
+        for case in cases()
+    )
+
+
+def worked(numbers: Numbers) -> Iterator[tuple[Case, Any, ArbPass, TorchPass]]:
+    for case, both in zip(cases(), oracles(), strict=True):
+        steps = work_out(case.plan(), case.weights, case.tokens, numbers, target=case.target)
+        yield case, steps, *both
+
+
+def test_the_formulas_say_what_torch_computes() -> None:
+    for arb_pass, torch_pass in oracles():
+        assert_arb_is_torch(arb_pass, torch_pass)
+
+
+def test_exact_values_are_those_of_arb() -> None:
+    compared = [assert_exact_is_arb(steps, arb) for _case, steps, arb, _torch in worked(Exact())]
+    assert sum(compared) > 500
+
+
+def test_balls_contain_the_values() -> None:
+    numbers = Balls(120)
+    for case, steps, oracle, _torch in worked(numbers):
+        for step in case.plan():
+            if step.op in ("given", "argmax"):
+                continue
+            entries = numbers.entries(steps[step.address].value)
+            for index, real in oracle.values[step.address].items():
+                found = entries[index]
+                if real is None:
+                    assert found is ABSENT
+                    continue
+                low, high = (float(found.mid - s * found.rad) for s in (1, -1))
+                assert low - 1e-12 <= float(real) <= high + 1e-12, (step.address, index)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [Floats("float64"), Tensors("float64"), Pencil(9)],
+    ids=["floats", "tensors", "pencil"],
+)
+def test_rounded_numbers_come_near_the_values(numbers: Any) -> None:
+    near = 1e-5 if isinstance(numbers, Pencil) else 1e-9
+    for case, steps, _arb, torch_pass in worked(numbers):
+        for address in ("block.0.attn.weights", "block.0.mlp.shares", "stream.1", "logits"):
+            found = np.asarray(steps[case.plan()[address].address], dtype=float)
+            assert np.allclose(found, torch_pass.found[address], rtol=near, atol=near), address
+
+
+@pytest.mark.parametrize("format", ["float32", "bfloat16"])
+def test_what_floats_give_is_allowed_line_by_line_and_the_truth_as_well(format: str) -> None:
+    floats, allowed = Floats(format), Allowed(format)
+    both = zip(worked(floats), worked(allowed), strict=True)
+    for (case, given, *_oracles), (_case, steps, oracle, _torch) in both:
+        for step in case.plan():
+            if step.op in ("given", "argmax", "scores") or steps[step.address].missing:
+                continue
+            claim = np.ma.filled(np.ma.asarray(given[step.address].value, dtype=float), 0.0)
+            judged = allowed.judge(steps[step.address].value, (), claim)
+            assert judged.possible, (step.address, judged)
+            if format == "float32":
+                truth = np.zeros(step.shape)
+                for index, real in oracle.values[step.address].items():
+                    truth[index] = 0.0 if real is None else float(real)
+                assert allowed.judge(steps[step.address].value, (), truth).possible, step.address
+
+
+@pytest.mark.parametrize("numbers", [Forms(), Limbs(90)], ids=["forms", "limbs"])
+def test_systems_that_do_not_know_them_say_so(numbers: Any) -> None:
+    case = cases()[0]
+    for address in ("block.0.attn.weights", "block.0.mlp.out", "block.0.mlp.hidden"):
+        plan = case.plan().only([address])
+        with pytest.raises(InputError, match=r"cannot work out (RoPE|attention|a choice)"):
+            work_out(plan, case.weights, case.tokens, numbers)
