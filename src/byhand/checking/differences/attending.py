@@ -53,7 +53,7 @@ def score_readings(difference: Difference) -> Iterator[Reading]:
     own = np.where(difference.finite, difference.expected, 0.0)
     claims = np.where(difference.finite, difference.claimed, 0.0)
     places = attention.queries, attention.keys
-    seen = Seen(own, claims, room, difference.finite, False, *places)
+    seen = Seen(own, claims, room, difference.finite, False, *places, attention.fineness)
     for change in changes(seen):
         yield difference.edit(
             change.kind,
@@ -93,7 +93,7 @@ def _masks(attention: Attention) -> Iterator[Reading]:
     make: Wrong = setting(mask=use)
     if np.isfinite(difference.claimed[away]).any():  # a large number was taken off
         by = float(np.median((difference.claimed - difference.expected)[away]))
-        make = then("plus_each", terms=np.where(mask | ~attention.own, 0.0, by))
+        make = then("plus_terms", terms=np.where(mask | ~attention.own, 0.0, by))
     yield difference.edit(
         "mask",
         _("it follows if {said}{where}; the model's mask is another"),

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.differences.difference import Difference
+from byhand.checking.suspects.casts import bits_of
 from byhand.numbers.floats.formats import FORMATS
 from byhand.numbers.floats.nearest import constant
 from byhand.plan import Step
@@ -74,6 +75,11 @@ class Attention:
     def keys(self) -> Ints:
         """The positions of the keys."""
         return np.asarray(self.step("scores").attributes["keys"])
+
+    @property
+    def fineness(self) -> float:
+        """The relative error of one rounding."""
+        return float(2.0 ** -bits_of(self.difference.scene.context.precision))
 
     @property
     def scale(self) -> float:

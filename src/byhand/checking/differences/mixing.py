@@ -87,6 +87,10 @@ def _other_values(products: Products) -> Iterator[Reading]:
         return
     heads, wrong = len(weights), products.wrong
     own = spread(v, heads)
+    for order in _shifts(keys):
+        if products.fits(weights @ _taken(own, order), wrong):
+            yield moved_rows(products, 1, order, np.flatnonzero(order != np.arange(keys)))
+            return
     left = np.zeros((keys, keys + 1))  # how badly each value fits, in the head where it fits worst
     for head in wrong:
         near = np.sqrt(np.mean(np.square(products.room[head]), axis=1))
@@ -107,6 +111,22 @@ def _other_values(products: Products) -> Iterator[Reading]:
     if not len(other) or not len(wrong):
         return
     order = np.where(order == keys, ZERO, order)
-    taken = np.where((order >= 0)[None, :, None], own[:, np.maximum(order, 0)], 0.0)
-    if products.fits(weights @ taken, wrong):
+    if products.fits(weights @ _taken(own, order), wrong):
         yield moved_rows(products, 1, order, other)
+
+
+def _taken(values: Floats, order: Ints) -> Floats:
+    """The values of other positions."""
+    return np.where((order >= 0)[None, :, None], values[:, np.maximum(order, 0)], 0.0)
+
+
+def _shifts(count: int) -> Iterator[Ints]:
+    """The orders in which all values are moved by a few positions, or in reverse."""
+    own = np.arange(count)
+    for by in (-1, 1, -2, 2):
+        moved = own + by
+        inside = (moved >= 0) & (moved < count)
+        yield np.clip(moved, 0, count - 1)
+        yield np.where(inside, moved, ZERO)
+        yield moved % count
+    yield own[::-1]

@@ -37,6 +37,7 @@ class Seen:
     free: bool  # whether each row is known up to a number only
     queries: Ints
     keys: Ints
+    fineness: float = 0.0  # the relative error of one rounding, also of what is added
 
     @property
     def back(self) -> Ints:
@@ -61,8 +62,9 @@ class Seen:
 
     def fits(self, predicted: Floats) -> bool:
         """Whether these scores explain what was found."""
-        left = np.abs(self.centred(self.found - predicted))[self.there] / self.off[self.there]
-        return fit(left)
+        away = np.abs(self.centred(self.found - predicted))[self.there]
+        added = np.abs(predicted - self.own)[self.there] * (0.4 * self.fineness)
+        return fit(away / np.hypot(self.off[self.there], added))
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def _by_distance(seen: Seen) -> Change | None:
     told = ", ".join(f"{each:.4g}" for each in means[0, :5])
     said = _("a term by the distance of query and key is added ({told}, …)").format(told=told)
     return Change("scores-by-distance", said, _("look for a bias by relative position"),
-                  "plus_each", {"terms": terms}, count if same else means.size, 2)  # fmt: skip
+                  "plus_terms", {"terms": terms}, count if same else means.size, 2)  # fmt: skip
 
 
 def _slopes(seen: Seen, distance: Ints) -> tuple[Floats, Floats]:
@@ -198,20 +200,20 @@ def _alibi(seen: Seen, slopes: Floats, error: Floats, distance: Ints) -> Change 
         if (np.abs(slopes - factor * usual) <= 6 * error + 1e-6).all():
             terms = factor * usual[:, None, None] * distance
             return Change("alibi", said.format(heads=heads), _("take the term by distance away"),
-                          "plus_each", {"terms": terms}, 0)  # fmt: skip
+                          "plus_terms", {"terms": terms}, 0)  # fmt: skip
     weight = 1 / np.square(error)
     mean = float((weight * slopes).sum() / weight.sum())
     one = roundest(mean, float(weight.sum() ** -0.5))
     if seen.fits(seen.own + one * distance):
         said = _("{slope} times the distance of query and key is added").format(slope=shown(one))
         return Change("scores-by-distance", said, _("take the term by distance away"),
-                      "plus_each", {"terms": one * distance}, 1)  # fmt: skip
+                      "plus_terms", {"terms": one * distance}, 1)  # fmt: skip
     told = ", ".join(f"{each:.4g}" for each in slopes[:6])
     said = _("slope·distance is added, with the slopes {told}").format(
         told=told + ", …" * (heads > 6)
     )
     return Change("scores-by-distance", said, _("look for a term by the distance of query and key"),
-                  "plus_each", {"terms": slopes[:, None, None] * distance}, heads, 1)  # fmt: skip
+                  "plus_terms", {"terms": slopes[:, None, None] * distance}, heads, 1)  # fmt: skip
 
 
 def _by_key(seen: Seen) -> Change | None:
@@ -226,7 +228,7 @@ def _by_key(seen: Seen) -> Change | None:
             large = np.argsort(-np.abs(terms[0]))[:5]
             told = ", ".join(f"{seen.keys[at]}: {terms[0, at]:.4g}" for at in sorted(large))
             said = _("a term of each key is added ({told}, …)").format(told=told)
-            return Change("scores-by-key", said, _("look for a bias of the keys"), "plus_each",
+            return Change("scores-by-key", said, _("look for a bias of the keys"), "plus_terms",
                           {"terms": np.array(terms[:, None, :])}, numbers, 2)  # fmt: skip
     return None
 

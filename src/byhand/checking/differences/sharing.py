@@ -88,7 +88,8 @@ def seen_in(shares: Shares) -> Seen | None:
         off = np.where(there, shares.off / np.where(there, shares.weights, 1.0), 1.0)
     attention = shares.attention
     scores = np.where(there, shares.scores, 0.0)
-    return Seen(scores, logs, off + 1e-15, there, True, attention.queries, attention.keys)
+    places = attention.queries, attention.keys
+    return Seen(scores, logs, off + 1e-15, there, True, *places, attention.fineness)
 
 
 def _changed(shares: Shares, change: Change) -> Reading:
