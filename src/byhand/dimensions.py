@@ -69,6 +69,7 @@ class Dimensions:
         sides = _SIDES.get(name, ("",) * len(parameter.shape))
         if spec.layout == "out_in" and len(sides) == 2 and not name.startswith("embed."):
             sides = sides[::-1]
+        sides = ("",) * (len(parameter.shape) - len(sides)) + sides  # one of these for each expert
         known: dict[str, Sequence[str]] = {
             "token": tokens,
             "output": outputs,
