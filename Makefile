@@ -18,7 +18,7 @@ MEETING := tests/test_smoke.py tests/test_subwords.py tests/cli tests/numbers/te
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test coverage test-long test-elsewhere test-oldest check browser format docs books site pictures golden messages bench clean help
+.PHONY: demo test coverage test-long test-elsewhere test-oldest check browser format docs books site pictures golden messages museum bench clean help
 
 demo: .venv/installed ## work out the built-in model tiny on the text "a b"
 	@$(BIN)/byhand trace tiny "a b"
@@ -73,6 +73,9 @@ golden: .venv/tested ## work out the golden files that come with byhand anew
 
 messages: .venv/tested ## collect the messages and compile the translations
 	$(BIN)/python tools/messages.py
+
+museum: .venv/tested ## replay bugs of public projects, and print what byhand says of each
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.museum
 
 bench: .venv/tested ## measure the speed, as ratios within one run
 	$(BIN)/python -m benchmarks

@@ -8,6 +8,7 @@ from benchmarks.alarms import learned, report, runs
 
 FORTH = {
     "port": runs.ported_runs,
+    "kernel": runs.classed_runs,
     "byhand": runs.traced_runs,
     "transformers": runs.library_runs,
 }

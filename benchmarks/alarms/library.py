@@ -23,8 +23,10 @@ from benchmarks.alarms.models import VOCAB, Pair
 from benchmarks.planted.port import as_array
 from byhand import forward, names
 from byhand.capturing import Capture, capture
+from byhand.numbers.allowed.precisions import AUTOCAST
 
 FORMATS = ("float32", "float16", "bfloat16", "float64")
+CAST = ("bfloat16", "float16")
 PREFILL = 3  # tokens that a run with a cache reads at once, before single tokens
 
 
@@ -62,6 +64,10 @@ def ways(family: str) -> Iterator[Way]:
                     spoilt = (format, attention, padding) == ("float64", "eager", "left")
                     if not spoilt or family == "gpt2":
                         yield Way(format, attention, 8, padding, cached)
+    for format in CAST:
+        for attention in ("eager", "sdpa"):
+            for padding in ("none", "left", "right"):
+                yield Way(f"{AUTOCAST}{format}", attention, 8, padding, cached=False)
 
 
 @dataclass(frozen=True)
@@ -89,11 +95,14 @@ def batch(way: Way, seed: int, length: int = 14) -> Batch:
 
 def claims(pair: Pair, way: Way, texts: Batch) -> dict[str, Any] | Capture:
     """The library's values under its own names, with batch and padding."""
-    model = pair.theirs(getattr(torch, way.format), way.attention)
+    format = way.format.removeprefix(AUTOCAST)
+    cast = format != way.format
+    model = pair.theirs(torch.float32 if cast else getattr(torch, format), way.attention)
     if not way.cached:
-        return capture(
-            model, texts.ids, attention_mask=texts.real.long(), position_ids=texts.positions
-        )
+        with torch.autocast("cpu", dtype=getattr(torch, format), enabled=cast):
+            return capture(
+                model, texts.ids, attention_mask=texts.real.long(), position_ids=texts.positions
+            )
     recorder = Recorder(model, pair)
     with torch.inference_mode():
         for start, stop, cache in _parts(texts):

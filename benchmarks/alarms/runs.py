@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.alarms import library, own
+from benchmarks.alarms import classes, library, own
 from benchmarks.alarms.models import FAMILIES, WEIGHTS, saved
 from benchmarks.planted import models as small
+from benchmarks.planted.families import PORTS
 from byhand.capturing import Capture
 from byhand.model import Model
 
@@ -18,7 +19,7 @@ class Run:
     """Correct values for a model, and their precision."""
 
     name: str
-    source: str  # transformers, byhand, port
+    source: str  # transformers, byhand, port, kernel
     family: str
     format: str
     precision: str  # the class of implementations
@@ -72,8 +73,23 @@ def ported_runs(seed: int = 0) -> Iterator[Run]:
                 )  # fmt: skip
 
 
+def classed_runs(seed: int = 0) -> Iterator[Run]:
+    """Ports in the ways that kernels have, each judged by the class that allows it."""
+    for number, (way, format, precision) in enumerate(classes.classes()):
+        for family in small.SPECS:
+            draw = seed + number
+            ids = small.some_ids(family, draw)
+            model = small.model(family, draw)
+            yield Run(
+                f"{family}, {way.__name__.replace('_', ' ')}, {format}", "kernel", family, format,
+                precision, model, classes.ran(PORTS[family](model, ids, format), way),
+                " ".join(map(str, ids)),
+            )  # fmt: skip
+
+
 def every_run(seed: int = 0) -> Iterator[Run]:
     """All of them."""
     yield from ported_runs(seed)
+    yield from classed_runs(seed)
     yield from traced_runs(seed)
     yield from library_runs(seed)

@@ -320,7 +320,7 @@ def test_a_mistake_in_every_block_is_an_error_in_every_block_and_told_as_one(min
 
 
 def test_later_blocks_are_explained_by_the_kinds_that_explained_earlier_ones(minigpt, monkeypatch):
-    monkeypatch.setattr("byhand.checking.judging.MOST_SUSPECTED", 1)
+    monkeypatch.setattr("byhand.checking.causes.MOST_WORK", 1536 * 20)  # some 20 activations
     wrong: list[Marked] = [
         line for line in relu_for_gelu(minigpt).lines if line.verdict is Verdict.ERROR
     ]

@@ -46,7 +46,7 @@ def test_the_shape_of_the_document() -> None:
     line = text["lines"][2]
     assert list(line) == [
         "address", "name", "source", "verdict", "follows", "share", "times", "unusual", "entries",
-        "outside", "worst", "reason", "like", "uses", "suspects",
+        "outside", "worst", "reason", "like", "blocks", "uses", "suspects", "described", "ask",
     ]  # fmt: skip
     assert line["name"] == "transformer.h.3.mlp.act"
     assert line["worst"] == {
@@ -58,6 +58,7 @@ def test_the_shape_of_the_document() -> None:
         "difference": pytest.approx(0.00012),
     }
     assert line["suspects"][0]["kind"] == "gelu-kind"
+    assert set(line["suspects"][0]["evidence"]) >= {"entries", "lines", "fitted", "left", "alike"}
     assert text["unmatched"][0]["hint"] == "did you mean transformer.h.9.mlp.act?"
 
 

@@ -14,6 +14,7 @@ from byhand.capturing.captured import IDS, Capture
 from byhand.capturing.learning import Goal, Kept, Listener, Parameters, Way, rule_of
 from byhand.capturing.modules import Modules
 from byhand.capturing.recorder import Recorder, as_ids, given_mask, length_of, running
+from byhand.capturing.ways import with_ways
 from byhand.errors import UsageError
 from byhand.language import _
 from byhand.numbers.allowed.precisions import AUTOCAST, PLAIN, TRANSFORMERS
@@ -76,7 +77,11 @@ class Run:
             positions=recorder.positions,
             dtype=dtype,
             attention=attention,
-            precision=_precision(arrays.values(), dtype, _model_type(inner) is not None),
+            precision=with_ways(
+                _precision(arrays.values(), dtype, _model_type(inner) is not None),
+                self.model,
+                attention,
+            ),
             model=str(getattr(config, "_name_or_path", "") or type(inner).__name__),
             left_out=recorder.left_out if back is None else {**recorder.left_out, **back.left_out},
             past=max(0, end - new),

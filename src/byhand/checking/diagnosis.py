@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from byhand.checking.differences import Description, Difference, readings
-from byhand.checking.evidence import Trial, explains
+from byhand.checking.evidence import Trial, best_of, explains
+from byhand.checking.gaps import is_gap, searched
 from byhand.checking.regions import Region
 from byhand.checking.replay import Line, Replay
 from byhand.checking.surroundings import Surroundings
@@ -36,6 +37,7 @@ class Diagnosis:
     causes: tuple[Suspect, ...] = ()
     described: tuple[str, ...] = ()
     ask: str | None = None  # the unclaimed step whose values would tell most
+    work: float = 0.0  # multiplications that the edits cost
 
 
 def diagnosed(
@@ -46,33 +48,46 @@ def diagnosed(
     *,
     unusual: bool,
     favourites: Sequence[str] = (),
-    others: bool = True,
+    work: float = MOST_WORK,
 ) -> Diagnosis:
-    """The causes that make the claim follow, the likeliest first, and how it differs.
+    """The causes that make the claim follow, the simplest first, and how it differs.
 
-    Edits of the `favourites` kinds are tried first, then, with `others`, the rest, up to MOST_WORK.
-    `unusual` marks a line that the model itself explains, but hardly.
+    Edits of the `favourites` kinds are tried first; if they explain the line, no others are tried.
+    The others cost at most `work`.  `unusual` marks a line that the model itself explains, but
+    hardly.
     """
     region, target = replay.region(line.claim), replay.plan[line.claim.address]
     if target.op == "given":  # no step of the plan leads to it
         return Diagnosis()
     context = _context(replay, around, region, line, judged)
     scene = Scene(replay.plan, tuple(region.steps), target, replay.model, context)
-    difference = None if line.claim.by_hand else Difference.of(scene, judged.claimed)
+    numbers = target.op != "argmax" and not line.claim.by_hand
+    difference = Difference.of(scene, judged.claimed) if numbers else None
     seen = list(readings(difference)) if difference is not None else []
     tried = [each for each in seen if isinstance(each, Edit)]
+    said = sorted((told for told in seen if isinstance(told, Description)), key=_telling)
+    described = tuple(told.sentence for told in said[:MOST_SHOWN])
+    if is_gap(replay, scene, line, judged):
+        gap = searched(replay, scene, line, judged, first=tried, favourites=favourites, work=work)
+        best = best_of(gap.trials, line)[:MOST_SHOWN]
+        return Diagnosis(tuple(each.suspect() for each in best), described, gap.ask, gap.work)
     tried += edits(replay.plan, region.steps, target, replay.model, context=context)
-    tried.sort(key=lambda edit: edit.kind not in favourites)  # stable: keeps their order
-    if not others:
-        tried = [edit for edit in tried if edit.kind in favourites]
-    left = MOST_WORK / max(1.0, _work(replay, region.steps))
-    trials = _trials(replay, tried[: int(left) + 1], line, judged)
-    found = [trial for trial in trials if explains(trial, judged, line, unusual=unusual)]
-    found.sort(key=lambda trial: trial.rank)  # stable: otherwise in the order of the trials
-    said = sorted((each for each in seen if isinstance(each, Description)), key=_telling)
+    price = max(1.0, _work(replay, region.steps))
+    first = [edit for edit in tried if edit.kind in favourites][: int(MOST_WORK / price) + 1]
+    affordable = int(min(MOST_WORK, work) / price) + 1 if work > 0 else 0
+    rest = [edit for edit in tried if edit.kind not in favourites][:affordable]
+    found: list[Trial] = []
+    spent = 0
+    for some in (first, rest):
+        trials = _trials(replay, some, line, judged)
+        found += (trial for trial in trials if explains(trial, judged, line, unusual=unusual))
+        spent += len(some)
+        if found:
+            break
     return Diagnosis(
-        tuple(trial.suspect() for trial in found[:MOST_SHOWN]),
-        tuple(each.sentence for each in said[:MOST_SHOWN]),
+        tuple(trial.suspect() for trial in best_of(found, line)[:MOST_SHOWN]),
+        described,
+        work=spent * price,
     )
 
 

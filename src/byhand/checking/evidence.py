@@ -1,27 +1,41 @@
-"""Evidence: how much better than the model an edited plan explains a claim, and at what price.
+"""Evidence: how much better than the model, and than its rivals, an edited plan explains a claim.
 
 A cause must make the claim follow.  That alone is weak evidence where bounds are wide, so it must
-also leave no more than rounding usually does, and clearly less than the model as it stands.  Every
-number that was read off the claim must be borne out by several entries.
+also leave no more than rounding usually does, and the claim must be clearly nearer to it than to
+the model as it stands.  Every number that was read off the claim must be borne out by several
+entries.  Of two explanations the nearer one is kept where the claim can tell them apart; where it
+cannot, the one that assumes less; where they assume the same, both.
+
+Measured on 1,340 true causes (benchmarks/planted: 4 families, float32, bfloat16 and
+transformers:bfloat16): what they leave is 0.3 to 1.4 usual rounding errors all over, at most 2.5 in
+a row, and less where unclaimed steps lie in between.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 
+from byhand.checking.claims import Floats
 from byhand.checking.openness import almost_anything
 from byhand.checking.replay import Line
 from byhand.checking.suspects import Edit
 from byhand.checking.verdicts import Evidence, Suspect
 from byhand.numbers.allowed import Judged
 
-EXPLAINED = 32.0  # × the usual rounding error: a suspect that leaves more explains nothing
-CLEARLY_BETTER = 4.0  # factor by which a suspect must leave less than the model does
+LEFT = 2.0  # × the usual rounding error: what a cause leaves at most, all over
+IN_A_ROW = 4.0  # the same for the worst row
+AHEAD = 4.0  # × the usual rounding error: by how much a claim is clearly nearer to one of two
+WRITTEN = 32.0  # × the usual rounding error that a cause of a handwritten line leaves at most
+CLEARLY_BETTER = 4.0  # factor by which a cause must leave less, where the model explains a line
 BORNE_OUT = 6  # wrong entries for each number that was read off the claim
 USUAL = 3.0  # × the usual rounding error: fits below it are equally good
+SAME = 2.0**-6  # × the usual rounding error: predictions that differ by less are one
+MOST_ALIKE = 3  # kinds of mistakes that fit alike: more of them say nothing
+TRIFLE = 2.0**-40  # of the largest number: below it nothing counts as a difference
 
 
 @dataclass(frozen=True)
@@ -31,8 +45,10 @@ class Trial:
     edit: Edit
     judged: Judged
     left: float | None  # root mean square of what is left, in usual rounding errors; None: unknown
+    gain: float | None  # how much nearer the claim is to it than to the model; None: unknown
     explained: int  # wrong entries that follow with the edit
     spoiled: int  # right entries that no longer follow
+    alike: int = 0  # other explanations that fit as well
 
     @classmethod
     def of(cls, edit: Edit, judged: Judged, before: Judged, line: Line) -> Trial:
@@ -42,6 +58,7 @@ class Trial:
             edit,
             judged,
             what_is_left(judged, line),
+            ahead(judged, before, line.values),
             explained=int((was & ~now).sum()),
             spoiled=int((now & ~was).sum()),
         )
@@ -51,12 +68,17 @@ class Trial:
         """How badly it fits and how much it assumes; the smallest comes first."""
         times = self.judged.times
         fit = inf if times is None else times
-        return (0.0 if fit <= USUAL else fit), self.edit.fitted, self.edit.unlikely
+        return (0.0 if fit <= USUAL else fit), *self.price
+
+    @property
+    def price(self) -> tuple[int, int]:
+        """How much it assumes."""
+        return self.edit.fitted, self.edit.unlikely
 
     def suspect(self) -> Suspect:
         """The trial as a cause."""
         edit, judged = self.edit, self.judged
-        evidence = Evidence(self.explained, fitted=edit.fitted, left=self.left)
+        evidence = Evidence(self.explained, fitted=edit.fitted, left=self.left, alike=self.alike)
         return Suspect(edit.kind, edit.sentence, edit.change, judged.share, judged.times, evidence)
 
 
@@ -70,6 +92,32 @@ def what_is_left(judged: Judged, line: Line) -> float | None:
     return float(np.sqrt(np.mean(np.square(times[known])))) if known.any() else None
 
 
+def ahead(one: Judged, other: Judged, claimed: Floats) -> float | None:
+    """How much nearer the claim is to one prediction than to the other, in usual rounding errors.
+
+    It is measured along the line that joins the two, from its middle, as if all the rounding errors
+    of a row pulled the same way: a shared factor or mean does that.  0 where the predictions are
+    the same; None where nothing is known.
+    """
+    if one.usual is None or other.usual is None:
+        return None
+    with np.errstate(all="ignore"):
+        unit = np.hypot(one.usual, other.usual)
+        unit = np.maximum(unit, TRIFLE * np.fmax(np.abs(one.expected), np.abs(other.expected)))
+        apart = (one.expected - other.expected) / unit
+        away = (claimed - (one.expected + other.expected) / 2) / unit
+        known = np.isfinite(apart) & np.isfinite(away)
+    for each in (one, other):
+        known = known if each.claimed is None else known & each.claimed
+    if not known.any():
+        return None
+    last = apart.shape[-1] if apart.ndim else 1
+    apart = np.where(known, apart, 0.0).reshape(-1, last)
+    nearer = float((apart * np.where(known, away, 0.0).reshape(-1, last)).sum())
+    noise = float(np.linalg.norm(np.abs(apart).sum(axis=-1)))
+    return nearer / noise if noise else 0.0
+
+
 def explains(trial: Trial, before: Judged, line: Line, *, unusual: bool) -> bool:
     """Whether the edit is a cause of the claim, rather than a guess.
 
@@ -80,11 +128,13 @@ def explains(trial: Trial, before: Judged, line: Line, *, unusual: bool) -> bool
         return False
     if not judged.follows or almost_anything(judged, line.slack) is not None:
         return False
-    if judged.times is not None and judged.times > EXPLAINED:
-        return False
     if trial.edit.fitted and trial.explained < BORNE_OUT * trial.edit.fitted:
         return False
-    return not unusual or _better(judged.times, before.times)
+    if unusual and not _better(judged.times, before.times):
+        return False
+    if line.claim.by_hand:
+        return judged.times is None or judged.times <= WRITTEN
+    return _fits(trial) and _nearer_than_the_model(trial, before, line)
 
 
 def _hides(judged: Judged, before: Judged, line: Line) -> bool:
@@ -97,3 +147,69 @@ def _hides(judged: Judged, before: Judged, line: Line) -> bool:
 
 def _better(times: float | None, than: float | None) -> bool:
     return times is not None and than is not None and times * CLEARLY_BETTER < than
+
+
+def _fits(trial: Trial) -> bool:
+    """Whether the edit leaves no more than rounding usually does."""
+    left, times = trial.left, trial.judged.times
+    return (left is None or left <= LEFT) and (times is None or times <= IN_A_ROW)
+
+
+def _nearer_than_the_model(trial: Trial, before: Judged, line: Line) -> bool:
+    """Whether the claim is clearly nearer to the edit than to the model, where it holds numbers."""
+    wrong = before.shares > 1
+    if wrong.any() and not np.isfinite(line.values[wrong]).any():
+        return trial.explained > 0
+    return trial.gain is None or trial.gain >= AHEAD
+
+
+# ------------------------------------------------------------------------ rivals
+
+
+def best_of(trials: Sequence[Trial], line: Line) -> list[Trial]:
+    """The explanations that no other one beats, the simplest first; none where too many are alike.
+
+    All of them explain the line.
+    """
+    order = sorted(trials, key=lambda trial: trial.rank)  # stable: otherwise as they were tried
+    if line.claim.by_hand:
+        return order
+    kept = [trial for trial in order if not any(_beats(other, trial, line) for other in order)]
+    simple: list[Trial] = []
+    for trial in kept:
+        if not any(_says_it_all(other, trial) for other in simple):
+            simple.append(trial)
+    if len({trial.edit.kind for trial in simple}) > MOST_ALIKE:
+        return []
+    return [replace(trial, alike=len(simple) - 1) for trial in simple]
+
+
+def _beats(one: Trial, other: Trial, line: Line) -> bool:
+    """Whether the claim is clearly nearer to one explanation than to the other."""
+    if one is other:
+        return False
+    gain = ahead(one.judged, other.judged, line.values)
+    return gain is not None and gain >= AHEAD
+
+
+def _says_it_all(simpler: Trial, trial: Trial) -> bool:
+    """Whether a simpler explanation that fits alike leaves nothing for this one to say.
+
+    Numbers read off the claim say nothing where a mistake without them fits alike.  Two edits that
+    give the same numbers are one mistake, told in the simpler way.
+    """
+    if simpler.edit.fitted < trial.edit.fitted:
+        return True
+    return _same(simpler.judged, trial.judged) and (
+        simpler.edit.kind == trial.edit.kind or simpler.price < trial.price
+    )
+
+
+def _same(one: Judged, other: Judged) -> bool:
+    """Whether two predictions are the same numbers, up to a fraction of a rounding error."""
+    if one.expected.shape != other.expected.shape or one.usual is None or other.usual is None:
+        return False
+    with np.errstate(all="ignore"):
+        apart = np.abs(one.expected - other.expected)
+        room = SAME * np.fmax(one.usual, other.usual)
+    return bool((~(apart > room)).all())

@@ -9,16 +9,15 @@ Otherwise a second pass works out the true values, and suspects are tried on the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from byhand.address import write_index
+from byhand.checking.causes import Form, together, with_causes
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
-from byhand.checking.diagnosis import diagnosed
 from byhand.checking.directions import mark_directions
 from byhand.checking.entries import furthest, why_missing
 from byhand.checking.ids import are_next
@@ -38,9 +37,7 @@ from byhand.worked import Missing
 UNUSUAL = 6.0  # × the usual rounding error: correct runs stay below it, also from the text on
 FAR = 32.0  # × the usual rounding error: beyond it the worst-case bound is no evidence
 COUNT = "count."
-MOST_SUSPECTED = 12  # lines of one text on which suspects are tried
 MOST_SHOWN = 8  # worst entries listed for a line
-IN_BLOCK = re.compile(r"(?<![^.])block\.\d+\.")
 
 
 def judge_text(
@@ -52,10 +49,13 @@ def judge_text(
     like: Replay | None = None,
     progress: Progress | None = None,
     gaps_rounded: bool = False,
+    others: Sequence[ClaimedText] = (),
+    known: Sequence[Form] = (),
 ) -> tuple[MarkedText, Replay]:
     """Every claim about a text with its verdict, in spine order; and the replay, for reuse.
 
     With `gaps_rounded`, the entries that a partly claimed step leaves out were rounded as well.
+    `others` are the other texts of a batch, `known` the mistakes that were found in them.
     """
     rounding = Rounding.named(precision or text.precision or usual_precision(text.claims))
     counts, weights, directions, steps = _sorted(text.claims)
@@ -71,7 +71,7 @@ def judge_text(
         *mark_counts(counts, model),
         *mark_weights(weights, model),
         *mark_directions(directions, model, _values(replay)),
-        *_Judge(replay).marked(suspects=suspects),
+        *_Judge(replay).marked(suspects=suspects, others=others, known=known),
     ]
     name = _precision_name(rounding, text.claims)
     marked = MarkedText(
@@ -148,7 +148,9 @@ class _Judge:
         self.order = {address: place for place, address in enumerate(replay.claimed)}
         self.found: dict[str, list[_Local]] = {}
 
-    def marked(self, *, suspects: bool) -> list[Marked]:
+    def marked(
+        self, *, suspects: bool, others: Sequence[ClaimedText] = (), known: Sequence[Form] = ()
+    ) -> list[Marked]:
         """Every line with its verdict, in spine order."""
 
         def note(line: Line, judged: Judged | Missing) -> None:
@@ -161,7 +163,7 @@ class _Judge:
             for address, locals_ in self.found.items()
             for local in locals_
         ]
-        return self._with_suspects(lines) if suspects else lines
+        return self._with_causes(lines, others, known) if suspects else lines
 
     # ------------------------------------------------------------------- from the lines above
 
@@ -316,38 +318,14 @@ class _Judge:
         after_wrong = any(other.doubtful for other in local.above)
         return after_wrong and 2 * _distance(judged, line) < _distance(local.judged, line)
 
-    # ------------------------------------------------------------------- suspects
+    # ------------------------------------------------------------------- causes
 
-    def _with_suspects(self, lines: list[Marked]) -> list[Marked]:
-        """The lines, with suspects for those that are wrong or hardly explained by rounding.
-
-        Kinds that explained an earlier line are tried first, later only those: a port makes the
-        same mistake in every layer.
-        """
-        wrong = [line for line in lines if line.verdict is Verdict.ERROR]
-        unusual = [line for line in lines if line.unusual]
-        around = Surroundings(self.replay, self._whole_lines())
-        favourites: list[str] = []
-        explained: dict[int, Marked] = {}
-        for place, line in enumerate((*wrong, *unusual)):
-            if place >= MOST_SUSPECTED and not favourites:
-                break
-            local = self._local_of(line)
-            assert isinstance(local.judged, Judged)
-            found = diagnosed(
-                self.replay,
-                around,
-                local.line,
-                local.judged,
-                unusual=line.unusual,
-                favourites=favourites,
-                others=place < MOST_SUSPECTED,
-            )
-            explained[id(line)] = replace(
-                line, suspects=found.causes, described=found.described, ask=found.ask
-            )
-            favourites = [*(each.kind for each in found.causes[:1]), *favourites]
-        return _told_as_one([explained.get(id(line), line) for line in lines])
+    def _with_causes(
+        self, lines: list[Marked], others: Sequence[ClaimedText], known: Sequence[Form]
+    ) -> list[Marked]:
+        around = Surroundings(self.replay, self._whole_lines(), others)
+        [found] = together([with_causes(self.replay, around, lines, self._judged_of, known)])
+        return found
 
     def _whole_lines(self) -> dict[str, Judged]:
         """The judgements of the steps that are claimed as a whole, by address."""
@@ -358,9 +336,11 @@ class _Judge:
             if isinstance(local.judged, Judged) and not local.line.claim.index
         }
 
-    def _local_of(self, line: Marked) -> _Local:
+    def _judged_of(self, line: Marked) -> tuple[Line, Judged]:
         locals_ = self.found[line.claim.address]
-        return next(local for local in locals_ if local.line.claim is line.claim)
+        local = next(local for local in locals_ if local.line.claim is line.claim)
+        assert isinstance(local.judged, Judged)
+        return local.line, local.judged
 
 
 def _without_nan(judged: Judged, line: Line) -> Judged:
@@ -369,19 +349,6 @@ def _without_nan(judged: Judged, line: Line) -> Judged:
         return judged
     wrong = judged.open & np.isnan(line.values)
     return replace(judged, shares=np.where(wrong, np.float32(np.inf), judged.shares))
-
-
-def _told_as_one(lines: list[Marked]) -> list[Marked]:
-    """The lines; a mistake repeated at the same step of later blocks refers to the first one."""
-    first: dict[tuple[str, str], str] = {}
-    told = []
-    for line in lines:
-        if line.suspects and line.verdict is Verdict.ERROR:
-            mistake = (IN_BLOCK.sub("", line.claim.address), line.suspects[0].kind)
-            before = first.setdefault(mistake, line.address)
-            line = line if before == line.address else replace(line, like=before)
-        told.append(line)
-    return told
 
 
 def _why_anything(broken: frozenset[str], bridged: int, anything: Truths) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from byhand.checking.causes import form_of, together
 from byhand.checking.claims import ClaimedText, Sheet
 from byhand.checking.judging import judge_text
 from byhand.checking.matches import match
 from byhand.checking.readers import read_claims
 from byhand.checking.replay import Replay
-from byhand.checking.verdicts import Marked, Marking
+from byhand.checking.verdicts import Marked, MarkedText, Marking
 from byhand.errors import UsageError
 from byhand.evaluate import Progress
 from byhand.language import _
@@ -42,16 +43,27 @@ def mark(
         raise UsageError(
             _("there is nothing to check"), hint=_("give a file of claims, or several")
         )
-    texts = []
+    texts: list[MarkedText] = []
     replay: Replay | None = None
     for sheet in _joined([read_claims(source) for source in claims]):
         sheet = sheet if optimizer is None else replace(sheet, optimizer=optimizer)
-        for claimed in match(sheet, model, text, target):
+        rows = match(sheet, model, text, target)
+        batch: list[MarkedText] = []
+        for claimed in rows:
             marked, replay = judge_text(
-                model, claimed, precision, suspects=suspects, like=replay, progress=progress
+                model,
+                claimed,
+                precision,
+                suspects=suspects,
+                like=replay,
+                progress=progress,
+                others=[other for other in rows if other is not claimed],
+                known=[form_of(cause) for before in batch for cause in before.causes],
             )
             altered = _altered(model, claimed, precision, replay, progress)
-            texts.append(replace(marked, lines=(*altered, *marked.lines)))
+            batch.append(replace(marked, lines=(*altered, *marked.lines)))
+        for marked, lines in zip(batch, together([each.lines for each in batch]), strict=True):
+            texts.append(replace(marked, lines=tuple(lines)))
     return Marking(model.name, tuple(texts))
 
 

@@ -58,7 +58,7 @@ class Rounding:
     @classmethod
     def named(cls, name: str) -> Rounding:
         """The rounding of this name: a precision, or `decimals:2`."""
-        if name in PRECISIONS:
+        if name.partition("+")[0] in PRECISIONS:
             return cls(name, precision(name))
         places = name.removeprefix(DECIMALS)
         if name == places or not places.isdecimal() or int(places) > MOST_PLACES:
@@ -93,7 +93,7 @@ class Line:
 def _stored(format: str | None, values: Floats, rounding: Rounding) -> Floats | float:
     """Half a unit of the claim's format, where that is narrower than the precision."""
     form = FORMATS.get(format or "")
-    own = FORMATS.get(rounding.name.rpartition(":")[2])
+    own = FORMATS.get(rounding.precision.format)
     if form is None or own is None or form.bits >= own.bits:
         return 0.0
     with np.errstate(invalid="ignore", over="ignore"):

@@ -10,6 +10,7 @@ The fifth is *cannot be judged*, with the reason; it is never a pass.  `judging`
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,8 @@ from byhand.checking.claims import DIRECTION, Claim, Unmatched
 from byhand.display import Shown, one_line, quoted
 from byhand.errors import AddressError, nearest
 from byhand.language import _
+
+IN_BLOCK = re.compile(r"(?<![^.])block\.(\d+)\.")
 
 
 class Verdict(Enum):
@@ -108,6 +111,7 @@ class Marked:
     among: tuple[Worst, ...] = ()  # the worst entries of a wrong or unusual line
     uses: tuple[str, ...] = ()  # the claimed steps that it was judged from; empty: the text
     like: str | None = None  # the line of an earlier block with the same mistake
+    blocks: tuple[int, ...] = ()  # the blocks with the same mistake, told at the first of them
     blank: bool = False  # an empty line, left to be filled in
 
     @property
@@ -118,6 +122,17 @@ class Marked:
 
     def __repr__(self) -> str:
         return f"<{self.address}: {self.verdict.value}>"
+
+    @property
+    def block(self) -> int | None:
+        """The block that the line belongs to."""
+        found = IN_BLOCK.search(self.claim.address)
+        return int(found[1]) if found else None
+
+    @property
+    def step(self) -> str:
+        """The step that the line is about, whatever its block: `mlp.act`."""
+        return IN_BLOCK.sub("", self.claim.address)
 
     @property
     def worst_address(self) -> str:
@@ -151,6 +166,11 @@ class MarkedText:
     def first_error(self) -> Marked | None:
         """The first line, in spine order, with an error of its own."""
         return next((line for line in self.lines if line.verdict is Verdict.ERROR), None)
+
+    @property
+    def causes(self) -> tuple[Suspect, ...]:
+        """The causes that were found, line by line."""
+        return tuple(suspect for line in self.lines for suspect in line.suspects)
 
     @property
     def follows(self) -> bool:

@@ -12,10 +12,17 @@ from byhand.checking.differences.difference import (
 )
 from byhand.checking.differences.factors import factor_readings
 from byhand.checking.differences.places import place_readings
+from byhand.checking.differences.products import product_readings
+from byhand.checking.differences.turning import turning_readings
 
 __all__ = ["Description", "Difference", "Reading", "readings"]
 
-READERS: tuple[Reader, ...] = (place_readings, factor_readings)
+READERS: tuple[Reader, ...] = (
+    place_readings,
+    factor_readings,
+    product_readings,
+    turning_readings,
+)
 
 
 def readings(difference: Difference) -> Iterator[Reading]:

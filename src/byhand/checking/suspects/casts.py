@@ -40,7 +40,7 @@ def cast_suspects(scene: Scene) -> Iterator[Edit]:
     """Edits that round the result, the inputs of products, or the weights to a coarser format."""
     if scene.target.op in IDS or scene.context.by_hand:  # handwritten lines have no casts
         return
-    own = scene.context.precision.rpartition(":")[2]
+    own = format_of(scene.context.precision)
     bits = bits_of(own)
     coarser = [name for name, (width, _least, _most) in FLOATS.items() if width < bits]
     if own == "float32" and "tf32" in coarser:
@@ -60,9 +60,14 @@ def cast_suspects(scene: Scene) -> Iterator[Edit]:
     yield from _result(scene, INT8, own, 3)
 
 
+def format_of(precision: str) -> str:
+    """The format of a precision: bfloat16 of transformers:bfloat16+parallel:8."""
+    return precision.partition("+")[0].rpartition(":")[2]
+
+
 def bits_of(precision: str) -> int:
     """The bits of the significand of a precision's format."""
-    own = precision.rpartition(":")[2]
+    own = format_of(precision)
     return FLOATS[own][0] if own in FLOATS else 53
 
 

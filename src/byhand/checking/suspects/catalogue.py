@@ -80,7 +80,7 @@ def edits(
     if len(scene.region) == 1:
         yield from found[:MOST]
     else:
-        yield from (_placed(scene, edit) for edit in found[:MOST_OF_MANY])
+        yield from (placed(scene, edit) for edit in found[:MOST_OF_MANY])
 
 
 def _sources(scene: Scene) -> Iterator[tuple[Source, Scene]]:
@@ -92,7 +92,7 @@ def _sources(scene: Scene) -> Iterator[tuple[Source, Scene]]:
             yield source, replace(scene, region=region)
 
 
-def _placed(scene: Scene, edit: Edit) -> Edit:
+def placed(scene: Scene, edit: Edit) -> Edit:
     """The edit, whose sentence names the line in between where the mistake is made."""
     own = {step.address: step for step in scene.plan}
     changed = [step.address for step in edit.plan if own.get(step.address, step) is not step]

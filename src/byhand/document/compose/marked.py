@@ -11,7 +11,7 @@ from math import inf, isfinite, log10
 import numpy as np
 
 from byhand.checking.claims import Claim
-from byhand.checking.verdicts import Marked, Verdict, Worst
+from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
 from byhand.document import words
 from byhand.document.parts.verdicts import VerdictLine
 from byhand.document.sizes import (
@@ -102,7 +102,7 @@ def _share_about(share: float) -> str:
 
 def usual_number(line: Marked) -> str:
     """The error in units of the usual rounding error; only for floats, not for handwriting."""
-    if line.times is None or line.verdict is Verdict.UNJUDGED:
+    if line.times is None:
         return ""
     return "" if line.claim.by_hand and not line.unusual else times_text(line.times)
 
@@ -177,7 +177,7 @@ def _whole_text(value: float) -> str:
 def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[str, str]]:
     """The sentences below a line that is not simply right: (kind, sentence).
 
-    The kinds: reason, verdict, worst, usual, suspect, change, share, described, ask, source.
+    The kinds: reason, verdict, worst, usual, suspect, change, sure, share, described, ask, source.
     `written` formats a number with a decimal point: data keep it, a book uses its language's sign.
     """
     if line.verdict is Verdict.UNJUDGED and line.reason:
@@ -199,6 +199,8 @@ def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[st
         yield "suspect", suspect.sentence
         if suspect.change:
             yield "change", suspect.change
+        if text := how_sure(suspect):
+            yield "sure", text
         text = _("then {share} of the allowed error is used")
         yield "share", text.format(share=share_text(suspect.share))
     if not line.suspects:
@@ -209,6 +211,31 @@ def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[st
         yield "ask", text.format(address=line.ask)
     if line.verdict.follows is False and (source := source_text(line)):
         yield "source", source
+
+
+def how_sure(suspect: Suspect) -> str:
+    """The evidence for a cause in words: what it explains, what it assumes, what fits as well."""
+    evidence = suspect.evidence
+    parts = []
+    if evidence.alike:
+        text = _("{count} other explanations fit as well")
+        if evidence.alike == 1:
+            text = _("one other explanation fits as well")
+        parts.append(text.format(count=whole(evidence.alike)))
+    if evidence.lines > 1:
+        parts.append(_("it explains {count} lines").format(count=whole(evidence.lines)))
+    if evidence.without:
+        text = _("the same step of {count} other blocks follows without it")
+        if evidence.without == 1:
+            text = _("the same step of another block follows without it")
+        parts.append(text.format(count=whole(evidence.without)))
+    if evidence.fitted:
+        text = _("{fitted} numbers are read off the claim, and {count} entries bear them out")
+        if evidence.fitted == 1:
+            text = _("one number is read off the claim, and {count} entries bear it out")
+        count = whole(evidence.entries)
+        parts.append(text.format(fitted=whole(evidence.fitted), count=count))
+    return "; ".join(parts)
 
 
 def _outside_text(line: Marked) -> str:

@@ -18,6 +18,7 @@ from byhand.document.compose.grades import marks_text
 from byhand.document.compose.marked import (
     SIGNS,
     holds_nan,
+    how_sure,
     short_source,
     verdict_about,
     verdict_line,
@@ -232,13 +233,12 @@ def summary(marking: Marking) -> str:
         for place, text in enumerate(marking.texts):
             for line in text.lines:
                 if line.verdict is verdict:
-                    again = sum(other.like == line.address for other in text.lines)
-                    return _fault(line, name_of_text(marking, place), again)
+                    return _fault(line, name_of_text(marking, place), text.lines)
     return _follows(marking)
 
 
-def _fault(line: Marked, which: str, again: int) -> str:
-    """The first wrong line, its cause, and how often the same mistake recurs."""
+def _fault(line: Marked, which: str, lines: Sequence[Marked]) -> str:
+    """The first wrong line, its cause, how sure that is, and in which blocks it recurs."""
     where = f"{which}, {line.address}" if which else line.address
     if line.verdict is Verdict.UNSUPPORTED:
         text = _("{address} is right, but does not follow from the lines above")
@@ -249,13 +249,26 @@ def _fault(line: Marked, which: str, again: int) -> str:
     else:
         text = _("first error: {address} — not rounding")
     told = [text.format(address=where, excess=excess_text(line.share))]
+    if not line.suspects and line.described:
+        told.append(_("no cause is sure, but {described}").format(described=line.described[0]))
     if line.suspects:
         told.append(line.suspects[0].sentence)
-        repeated = _("the same in {count} more blocks")
-        if again == 1:
-            repeated = _("the same in {count} more block")
-        told += [repeated.format(count=whole(again))] * bool(again)
+        if line.suspects[0].evidence.alike:
+            told.append(how_sure(line.suspects[0]))
+        told += _in_blocks(line, lines)
     return "; ".join(told)
+
+
+def _in_blocks(line: Marked, lines: Sequence[Marked]) -> Iterator[str]:
+    """The blocks that have the same mistake, where there are several."""
+    if len(line.blocks) < 2:
+        return
+    every = {other.block for other in lines if other.step == line.step}
+    if every == set(line.blocks):
+        yield _("in every block")
+    else:
+        *most, last = map(str, line.blocks)
+        yield _("in blocks {some} and {last}").format(some=", ".join(most), last=last)
 
 
 def _follows(marking: Marking) -> str:

@@ -9,13 +9,13 @@ import numpy as np
 
 from byhand.expression import Expression
 from byhand.numbers.allowed.admitting import constant
-from byhand.numbers.allowed.precisions import OWN, ROW, Precision
+from byhand.numbers.allowed.precisions import FLOAT32, OWN, ROW, Precision
 from byhand.numbers.allowed.ranges import (
     CHUNK,
     Data,
     Origin,
     Range,
-    gamma,
+    added_up,
     gammas,
     peaks,
     quadrature,
@@ -52,9 +52,10 @@ class Attention(Rounding):
         q, k = self._read(q), self._read(k)
         mid, sizes, moved, usual = _dot_products(q, k, (len(q), len(queries), len(keys)))
         width = q.shape[-1]
-        unit, store = p.accumulate.half, p.store.half
+        kept = FLOAT32 if p.flash and p.narrow else p.store
+        store = kept.half
         factor, off = (1.0, 0.0) if scale is None else constant(scale)
-        relative = (1 + gamma(width, unit)) * (1 + p.entering) ** 2 * (1 + off)
+        relative = (1 + p.summed(width)) * (1 + p.entering) ** 2 * (1 + off)
         if not free_of_rounding(factor, off):  # both sides times its root, at the worst
             relative *= (1 + p.work.half) ** 4
         relative += -1 + (width + 2) * OWN
@@ -70,20 +71,20 @@ class Attention(Rounding):
         usual = own if usual is None else np.sqrt(np.square(own) + np.square(usual))
         if factor != 1:
             # the product may be stored first: scaling it then is free, or has its share of 4w
-            rad += p.store.least
-            rad[np.abs(mid) + rad > p.store.largest] = inf
+            rad += kept.least
+            rad[np.abs(mid) + rad > kept.largest] = inf
             mid, rad, usual = mid * factor, rad * abs(factor), usual * abs(factor)
             rad += np.abs(mid) * (2 * OWN)
             # or scaled before: what is lost below the normal numbers meets the other side
             longest = max(_longest(q), _longest(k))
             rad += 2 * p.work.least * max(1.0, sqrt(abs(factor))) * longest
         if slopes is not None:
-            rad += (np.abs(mid) + rad) * store + p.store.least
+            rad += (np.abs(mid) + rad) * store + kept.least
             mid = self._less_distances(mid, rad, self.admit(slopes), queries, keys)
         hidden = plain.hidden(mask)
         absent = None if hidden is None else np.broadcast_to(hidden, mid.shape)
         if table is not None:
-            rad += (np.abs(mid) + rad) * store + p.store.least
+            rad += (np.abs(mid) + rad) * store + kept.least
             given = self.admit(table)
             here = given[np.ix_(range(len(given)), queries, keys)]
             if here.absent is not None:
@@ -91,7 +92,8 @@ class Attention(Rounding):
             mid = mid + wide(here.mid)
             if (radius := here.radius()) is not None:
                 rad += radius
-        return self._stored(mid, rad, usual, absent=absent, origin=Origin(factors=(q, k)))
+        made = Origin(factors=(q, k))
+        return self._stored(mid, rad, usual, absent=absent, origin=made, store=kept)
 
     def _less_distances(
         self, mid: Data, rad: Data, slopes: Range, queries: Sequence[int], keys: Sequence[int]
@@ -109,7 +111,7 @@ class Attention(Rounding):
 
     @quiet(all="ignore")
     def softmax(self, x: Array, *, sinks: Array | None = None) -> Range:
-        x = self._read(x)
+        x = self._unrounded(x)
         if sinks is not None:
             return _without_last(self._softmax(_beside(x, self.admit(sinks)), shifted=True))
         return self._softmax(x)
@@ -119,7 +121,7 @@ class Attention(Rounding):
         scores = wide(x.mid)
         n = scores.shape[-1]
         mid, rad, usual = np.empty((3, *scores.shape))
-        island = self.precision.island
+        island = self.precision.attending
         flat = x.each(lambda part: part.reshape(-1, n))
         step = max(1, CHUNK // max(1, n))
         for start in range(0, len(flat), step):
@@ -127,6 +129,8 @@ class Attention(Rounding):
             here = flat[rows]
             share, room, spread = shares_of(island, here, shifted=shifted)
             room = self._narrower(island, share, room)
+            if island.flash:  # the sum may be that of the rounded exponentials
+                room += (share + room) * self.precision.store.half
             done = self._stored(share, room, spread, absent=here.absent)
             for whole, part in ((mid, done.mid), (rad, done.rad), (usual, done.usual)):
                 whole.reshape(-1, n)[rows] = 0.0 if part is None else part
@@ -145,7 +149,7 @@ class Attention(Rounding):
 
         seen = keys if weights.absent is None else keys - weights.absent.sum(axis=-1)
         counts = np.broadcast_to(np.asarray(seen), (heads, queries))[..., None]
-        relative = (1 + gammas(counts + 1.0, p.accumulate.half)) * (1 + p.entering) ** 2
+        relative = (1 + _summed(p, counts + 1.0)) * (1 + p.entering) ** 2
         relative += -1 + (keys + 2) * OWN
         mid = mixed(shares, values)
         abs_w, abs_v = np.abs(shares), np.abs(values)
@@ -166,6 +170,12 @@ class Attention(Rounding):
         if v.usual is not None:
             usual = quadrature(usual, np.sqrt(mixed(np.square(shares), np.square(v.usual))))
         return self._stored(mid, rad, usual)
+
+
+def _summed(p: Precision, counts: Data) -> Data:
+    """The largest relative errors of sums of so many products."""
+    unit = p.accumulate.half
+    return added_up(counts, unit) if p.coarse else gammas(counts, unit)
 
 
 def _most(x: Range) -> Data:

@@ -41,7 +41,7 @@ class Norms(Rounding):
 
     @quiet(all="ignore")
     def mean(self, x: Array) -> Range:
-        x = self._read(x)
+        x = self._unrounded(x)
         p = self._norm_precision(centred=True)
         data, unit = wide(x.mid), p.rows.half
         n = data.shape[-1]
@@ -63,7 +63,7 @@ class Norms(Rounding):
 
     @quiet(all="ignore")
     def center(self, x: Array, mean: Array) -> Range:
-        x = self._read(x)
+        x = self._unrounded(x)
         p = self._norm_precision(centred=True)
         data = wide(x.mid)
         known = mean.radius()
@@ -81,6 +81,7 @@ class Norms(Rounding):
 
     @quiet(all="ignore")
     def mean_square(self, x: Array) -> Range:
+        x = self._unrounded(x) if x.claimed else x
         made = x.origin if x.origin is not None else Origin()
         p = self._norm_precision(made.centred)
         data, unit = wide(x.mid), p.rows.half
@@ -132,6 +133,7 @@ class Norms(Rounding):
 
     @quiet(all="ignore")
     def normalize(self, x: Array, by: Array) -> Range:
+        x = self._unrounded(x) if x.claimed else x
         made = x.origin if x.origin is not None else Origin()
         p = self._norm_precision(made.centred)
         unit = p.work.half
@@ -187,6 +189,7 @@ class Norms(Rounding):
             return self._read(x)
         if p.unstored:  # RMSNorm rounds before the gain; layernorm, which does not, is inside
             x = self._read(x)
+        x = self._unrounded(x) if x.claimed else x
         mid, rad, usual = wide(x.mid), x.radius(), x.usual
         if gain is not None:
             factor = self.admit(gain)

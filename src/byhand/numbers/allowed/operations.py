@@ -23,14 +23,13 @@ from byhand.numbers.allowed.losses import Losses
 from byhand.numbers.allowed.norms_back import NormsBack
 from byhand.numbers.allowed.positions import Positions
 from byhand.numbers.allowed.precisions import OWN
-from byhand.numbers.allowed.products import Rows
+from byhand.numbers.allowed.products import Rows, in_bytes, parts_radius, parts_usual
 from byhand.numbers.allowed.ranges import (
     TYPICAL,
     Data,
     Origin,
     Range,
     Truths,
-    gamma,
     peaks,
     plus,
     product_radius,
@@ -117,7 +116,7 @@ class Allowed(NormsBack, Positions, Experts, Slopes, Losses, Updates):
 
     @quiet(all="ignore")
     def add(self, x: Array, y: Array) -> Range:
-        x, y = self._read(x), self._read(y)
+        x, y = self._unrounded(x), self._unrounded(y)
         a, b = wide(x.mid), wide(y.mid)
         rad = plus(x.radius(), y.radius())
         sizes = np.abs(a) + np.abs(b)
@@ -132,7 +131,7 @@ class Allowed(NormsBack, Positions, Experts, Slopes, Losses, Updates):
 
     @quiet(all="ignore")
     def multiply(self, x: Array, y: Array) -> Range:
-        x, y = self._read(x), self._read(y)
+        x, y = self._unrounded(x), self._unrounded(y)
         rad = product_radius(x, y)
         if y.origin is not None and y.origin.lost is not None:
             rad = plus(rad, y.origin.lost * self.precision.work.least)
@@ -164,11 +163,12 @@ class Allowed(NormsBack, Positions, Experts, Slopes, Losses, Updates):
     ) -> Range:
         """Rows times a matrix: any order of summation, fused or not, bias first or last."""
         p = self.precision
+        x = x if p.bytes is None else in_bytes(x, p.bytes)
         data, radius = wide(x.mid), x.radius()
         inputs = data.shape[1]
         outputs = weight.shape[1 if layout == "in_out" else 0]
         unit = p.accumulate.half
-        relative = (1 + gamma(inputs + 1, unit)) * (1 + weight.relative) * (1 + p.entering) ** 2
+        relative = (1 + p.summed(inputs + 1)) * (1 + weight.relative) * (1 + p.entering) ** 2
         rough = rough and weight.mid.dtype != np.float64 and unit > OWN
         rows = Rows(data, radius, x.usual, rough=rough)
         relative += -1 + rows.own
@@ -195,6 +195,10 @@ class Allowed(NormsBack, Positions, Experts, Slopes, Losses, Updates):
             room += floor
             overflowing(room, part.sizes, most_sums)
             before: Data | None = None
+            if p.parts > 1:
+                sizes = part.sizes * (rows.grown * (1 + relative)) + floor
+                room += parts_radius(p, sizes)
+                before = parts_usual(p, sums, part.sizes * (peak * rows.left_out))
             if part.moved is not None:
                 room += np.multiply(part.moved, moving, dtype=np.float64)
             if matrix_radius is not None:
@@ -203,7 +207,7 @@ class Allowed(NormsBack, Positions, Experts, Slopes, Losses, Updates):
                 if p.narrow:  # the product may be stored before the bias is added
                     size = np.abs(sums)
                     room += (size + room) * p.store.half + p.store.least
-                    before = np.square(size * (TYPICAL * p.store.half))
+                    before = plus(before, np.square(size * (TYPICAL * p.store.half)))
                 sums = sums + offset[here]
                 room += np.abs(offset[here]) * relative
                 if offset_radius is not None:
@@ -275,7 +279,7 @@ class Allowed(NormsBack, Positions, Experts, Slopes, Losses, Updates):
         if kind not in KINDS:
             raise InputError(_("there is no activation {name}").format(name=repr(kind)))
         p = self.precision
-        x = self._read(x)
+        x = self._unrounded(x)
         data, radius = np.ascontiguousarray(wide(x.mid)), x.radius()
         mid, own = KINDS[kind](data, p)
         through = None if radius is None else radius * SLOPES[kind]
@@ -292,5 +296,5 @@ class Allowed(NormsBack, Positions, Experts, Slopes, Losses, Updates):
     @quiet(all="ignore")
     def argmax(self, x: Array) -> list[Prediction]:
         """Decided where one range lies above all others, or all are exactly known."""
-        x = self._read(x)
+        x = self._unrounded(x)
         return [contest(x[position]) for position in range(len(x))]

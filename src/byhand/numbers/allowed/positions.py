@@ -50,7 +50,7 @@ class Positions(Rounding):
         pairing: str,
         magnitude: Expression | None = None,
     ) -> Range:
-        x = self._read(x)
+        x = self._unrounded(x)
         given = None if frequencies is None else self.admit_frequencies(frequencies)
         tables = _tables(self.precision, tuple(positions), width, base, given)
         if magnitude is not None:

@@ -1,5 +1,8 @@
 """The classes of implementations that ranges are proven for: which results are rounded, and how.
 
+    [transformers:][autocast:]FORMAT[+WAY]…        bfloat16, transformers:bfloat16+flash+parallel:8
+
+The format says how results are stored; each way allows what such implementations do besides.
 Nothing here computes with numbers of a model.
 """
 
@@ -7,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import inf, ldexp, sqrt
+from math import expm1, inf, ldexp, sqrt
+from typing import Any
 
 from byhand.errors import InputError, nearest
 from byhand.language import _
@@ -19,6 +23,7 @@ CHAIN = 512  # terms that BLAS usually adds one after the other, at most
 ROW = 64  # the same in sums of a row, which are usually vectorised or done by halves
 TRANSFORMERS = "transformers:"
 AUTOCAST = "autocast:"
+MOST_PARTS = 1024  # partial sums of one product
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +46,25 @@ TF32 = replace(FLOAT32, half=ldexp(1.0, -10))  # 10 bits behind the point, the r
 
 
 @dataclass(frozen=True, slots=True)
+class Bytes:
+    """Activations rounded to 8 bits before they meet a matrix, in units of a largest entry."""
+
+    relative: float  # largest error relative to the number itself
+    step: float  # largest error relative to the largest entry of its row, or of all rows
+    by_tensor: bool = False  # one scale for all rows; otherwise one for each row, or finer
+
+
+@dataclass(frozen=True, slots=True)
 class Precision:
     """The roundings of an implementation: of stored results, intermediate results and additions.
 
     `inputs` is the rounding of what enters a product (tf32, autocast).  With `islands`, norms,
     softmax and the tables of RoPE are computed in float32 whatever the format.  `one_pass` allows
     the variance as mean(x²) - mean².  Floats are cast to `cast_weights` when they are admitted.
+
+    `flash`: scores stay in float32, and shares are rounded to the format before they mix values.
+    `fused`: an operation may read a result before it was rounded.  `bytes`: activations enter
+    products with matrices in 8 bits.  `parts`: so many partial sums of a product may be stored.
     """
 
     name: str
@@ -57,6 +75,15 @@ class Precision:
     islands: bool = False
     one_pass: bool = False
     cast_weights: Kind | None = None
+    flash: bool = False
+    fused: bool = False
+    bytes: Bytes | None = None
+    parts: int = 1
+
+    @property
+    def format(self) -> str:
+        """The name of the format that results are stored in."""
+        return self.name.partition("+")[0].rpartition(":")[2]
 
     @property
     def narrow(self) -> bool:
@@ -77,8 +104,20 @@ class Precision:
 
     @property
     def rows(self) -> Unit:
-        """The rounding of partial sums of a row: only those of products may be cut off."""
-        return FLOAT32 if self.accumulate is CUT_OFF else self.accumulate
+        """The rounding of partial sums of a row: only those of products may be coarser."""
+        return FLOAT32 if self.accumulate.half > FLOAT32.half else self.accumulate
+
+    @property
+    def coarse(self) -> bool:
+        """Whether products are accumulated in 16 bits."""
+        return self.accumulate.half > CUT_OFF.half
+
+    def summed(self, count: int) -> float:
+        """The largest relative error of a sum of `count` products, each rounded and added."""
+        if not self.coarse:
+            product = count * self.accumulate.half
+            return product / (1 - product) if product < 1 else inf
+        return expm1(count * self.accumulate.half * (1 + ldexp(1.0, -32)))
 
     @property
     def reach(self) -> float:
@@ -114,7 +153,8 @@ class Precision:
         A rounding is off by about 0.35 units, and at most `chain` terms follow one another.
         Partial sums are about (k/n)·sum + √k·term: their squares add up to n·(sum²/3 + n·term²/2).
         """
-        half, length = self.rows.half, min(count, chain)
+        half = self.accumulate.half if self.coarse and chain == CHAIN else self.rows.half
+        length = min(count, chain)
         return 0.35 * half * sqrt(length / 3), 0.35 * half * sqrt(length / 2)
 
     @property
@@ -131,6 +171,11 @@ class Precision:
             return self
         accumulate = FLOAT32 if self.accumulate is FLOAT64 else self.accumulate
         return replace(self, work=FLOAT32, accumulate=accumulate)
+
+    @property
+    def attending(self) -> Precision:
+        """The precision of softmax: an island, also in kernels that keep the scores in float32."""
+        return replace(self, islands=True).island if self.flash and self.narrow else self.island
 
     @property
     def cast(self) -> float:
@@ -155,6 +200,22 @@ PLAIN = {
 }
 EXACT = Precision("exact", NO_ROUNDING, NO_ROUNDING, NO_ROUNDING)
 PRECISIONS = (*PLAIN, *(TRANSFORMERS + name for name in PLAIN), "exact")
+# a float of 3 bits behind the point, whose scale may be the next power of 2; 127 whole steps, or
+# 255 between the least and the largest number, with a scale of 11 bits
+FP8 = Bytes(ldexp(1.0, -4), ldexp(1.0, -9) / 448)
+INT8 = Bytes(ldexp(1.0, -10), 1 / 127)
+WAYS: dict[str, dict[str, Any]] = {
+    "flash": {"flash": True},
+    "fused": {"fused": True},
+    "fp8": {"bytes": FP8},
+    "fp8:tensor": {"bytes": replace(FP8, by_tensor=True)},
+    "int8": {"bytes": INT8},
+    "int8:tensor": {"bytes": replace(INT8, by_tensor=True)},
+    "accumulate:float16": {"accumulate": HALF},
+    "accumulate:bfloat16": {"accumulate": BFLOAT},
+}
+PARALLEL = "parallel:"
+WAY_NAMES = (*WAYS, f"{PARALLEL}N")
 
 
 @lru_cache
@@ -163,17 +224,44 @@ def precision(name: str) -> Precision:
 
     >>> precision("transformers:bfloat16").islands
     True
+    >>> precision("bfloat16+flash+parallel:8").parts
+    8
     """
-    if name == "exact":
+    base, *ways = name.split("+")
+    if base == "exact" and not ways:
         return EXACT
-    plain = PLAIN.get(name.removeprefix(TRANSFORMERS))
+    plain = PLAIN.get(base.removeprefix(TRANSFORMERS))
     if plain is None:
+        raise _unknown(name, base, PRECISIONS)
+    settings: dict[str, Any] = {}
+    for way in ways:
+        setting = _parts(way) if way.startswith(PARALLEL) else WAYS.get(way)
+        if setting is None or settings.keys() & setting.keys():
+            raise _unknown(name, way, WAY_NAMES)
+        settings |= setting
+    if "accumulate" in settings and not plain.narrow:
         raise InputError(
-            _("there is no precision {name}").format(name=repr(name)),
-            expected=", ".join(PRECISIONS),
-            found=str(name),
-            hint=nearest(name, PRECISIONS),
+            _("sums of {format} are not kept in 16 bits").format(format=plain.name),
+            expected="float16+accumulate:float16, bfloat16+accumulate:bfloat16",
+            found=name,
         )
-    if name == plain.name:
-        return plain
-    return replace(plain, name=name, islands=True)
+    islands = base.startswith(TRANSFORMERS)
+    return replace(plain, name=name, islands=islands, **settings)
+
+
+def _parts(way: str) -> dict[str, Any] | None:
+    """How many partial sums are stored, as `parallel:8` says it."""
+    count = way.removeprefix(PARALLEL)
+    if not (count.isascii() and count.isdecimal() and 2 <= int(count[:9]) <= MOST_PARTS):
+        return None
+    return {"parts": int(count)}
+
+
+def _unknown(name: str, part: str, known: tuple[str, ...]) -> InputError:
+    hint = nearest(part, known)
+    return InputError(
+        _("there is no precision {name}").format(name=repr(name)),
+        expected=", ".join(known),
+        found=part,
+        hint=hint,
+    )

@@ -18,8 +18,17 @@ from math import ldexp
 
 import numpy as np
 
-from byhand.numbers.allowed.precisions import OWN
-from byhand.numbers.allowed.ranges import Data
+from byhand.numbers.allowed.precisions import OWN, Bytes, Precision
+from byhand.numbers.allowed.ranges import (
+    TYPICAL,
+    UP,
+    Data,
+    Range,
+    added_up,
+    plus,
+    quadrature,
+    wide,
+)
 from byhand.numbers.floats.formats import FLOAT32, FLOAT64, widened
 
 SLAB = 1 << 18  # entries of the matrix that are widened at a time, at most: 2 MB of float64
@@ -145,6 +154,40 @@ class Rows:
         rows = len(self.x)
         moved = sizes[rows:] if len(sizes) > rows else None
         return Part(columns, products, sizes[:rows], moved, spread)
+
+
+# ------------------------------------------------------------------------ ways of implementations
+
+
+def in_bytes(x: Range, way: Bytes) -> Range:
+    """Rows as they enter a product in 8 bits, scaled by their largest entry or by that of all."""
+    size, radius = np.abs(wide(x.mid)), x.radius()
+    most = size if radius is None else size + radius
+    largest = most.max(axis=-1, keepdims=True, initial=0.0)
+    if way.by_tensor:
+        largest = np.broadcast_to(most.max(initial=0.0), largest.shape)
+    off = (most * way.relative + largest * way.step) * UP
+    usual = quadrature(size * (TYPICAL * way.relative), largest * (way.step * 0.3))
+    return Range(x.mid, plus(radius, off), quadrature(x.usual, usual))
+
+
+def parts_radius(p: Precision, sizes: Data) -> Data:
+    """How far storing the partial sums of a product, and adding them so, moves it at most."""
+    store = p.store
+    room: Data = sizes * float(added_up(p.parts, store.half)) + 2 * p.parts * store.least
+    room[~(sizes <= store.largest)] = np.inf
+    return room
+
+
+def parts_usual(p: Precision, sums: Data, lengths: Data) -> Data:
+    """The same as usual, squared; `lengths` are √(Σ x²y²) but for a factor of 1.25.
+
+    A partial sum is about sum/n ± length/√n; the sums of the first k of them are rounded too.
+    """
+    n, unit = p.parts, TYPICAL * p.store.half
+    along, across = unit**2 * (1 / n + n / 3), (1.25 * unit) ** 2 * (1 + n / 2)
+    usual: Data = np.square(sums) * along + np.square(lengths) * across
+    return usual
 
 
 def _add(total: Data, x: Data, slab: Data, room: Data, first: bool) -> None:

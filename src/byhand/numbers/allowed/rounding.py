@@ -15,8 +15,10 @@ from byhand.numbers.allowed.ranges import (
     Origin,
     Range,
     Truths,
+    plus,
     quadrature,
     upward,
+    wide,
 )
 from byhand.numbers.base import Array, Numbers
 
@@ -50,6 +52,16 @@ class Rounding(Numbers):
         if x.origin is not None and x.origin.unstored:
             return self._stored(x.mid, x.rad, x.usual, own=0.0)
         return x
+
+    def _unrounded(self, x: Array) -> Range:
+        """A value as a fused kernel may read it: a claim before it was rounded to the format."""
+        read, store = self._read(x), self.precision.store
+        if not (self.precision.fused and read.claimed and store.half):
+            return read
+        size = np.abs(wide(read.mid))
+        rad = plus(read.radius(), size * (store.half * (1 + 2 * store.half)) + store.least)
+        usual = quadrature(read.usual, size * (TYPICAL * store.half))
+        return Range(read.mid, rad, usual, read.absent, claimed=True, origin=read.origin)
 
     def _stored(
         self,

@@ -134,6 +134,8 @@ def _finding(name: str, line: VerdictLine, opened: bool) -> Markup:
     ]
     if suspects := list(_suspects(line)):
         told.append(element("ul", *suspects, class_="suspects"))
+    if described := [_sentence(text) for kind, text in line.told if kind in ("described", "ask")]:
+        told.append(element("ul", *(element("li", text) for text in described), class_="described"))
     evidence = [] if line.entries is None else [_entries(line.entries)]
     if line.shares is not None:
         evidence.append(heat.figure(line.shares))
@@ -150,7 +152,7 @@ def _suspects(line: VerdictLine) -> Iterator[Markup]:
     for start in starts:
         more = []
         for kind, text in told[start + 1 :]:
-            if kind not in ("change", "share"):
+            if kind not in ("change", "sure", "share"):
                 break
             more.append(element("small", text))
         yield element("li", element("strong", told[start][1]), *more)

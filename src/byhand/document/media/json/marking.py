@@ -3,15 +3,20 @@
     {"model", "follows", "passed", "summary",
      "texts": [{"text", "label", "tokens", "precision", "follows", "passed", "first_error",
                 "lines": [{"address", "name", "source", "verdict", "follows", "share", "times",
-                           "unusual", "entries", "outside", "reason", "like", "uses",
+                           "unusual", "entries", "outside", "reason", "like", "blocks",
+                           "uses",
                            "worst": {"address", "index", "claimed", "expected", "allowed",
                                      "difference"},
-                           "suspects": [{"kind", "sentence", "change", "share", "times"}]}],
+                           "suspects": [{"kind", "sentence", "change", "share", "times",
+                                         "evidence": {"entries", "lines", "without", "fitted",
+                                                      "left", "alike"}}],
+                           "described": [sentence], "ask": step}],
                 "unmatched": [{"name", "source", "reason", "hint", "misfit"}]}]}
 
 `follows`: no line was found that does not follow.  `passed`: moreover, something was judged, and
-everything could be.  A verdict is one of right, carried, unsupported, error, unjudged.  Numbers
-that JSON lacks are text: "inf", "-inf", "nan".
+everything could be.  `suspects` are causes, confirmed by working the edited plan out; `described`
+is true of the numbers, whatever the cause; `ask` is the step to dump next.  A verdict is one of
+right, carried, unsupported, error, unjudged.  Numbers that JSON lacks are text: "inf", "nan".
 """
 
 from __future__ import annotations
@@ -75,8 +80,11 @@ def _line(line: Marked) -> dict[str, Any]:
         else {"address": line.worst_address, **plain(line.worst)},
         "reason": line.reason,
         "like": line.like,
+        "blocks": list(line.blocks),
         "uses": list(line.uses),
         "suspects": plain(line.suspects),
+        "described": list(line.described),
+        "ask": line.ask,
     }
 
 

@@ -29,7 +29,9 @@ INKS = {
     "ERROR": "wrong",
     "UNJUDGED": "rounded",
 }
-TOLD = {"source": "quiet", "reason": "quiet", "suspect": "strong", "usual": "named"}
+TOLD = {"source": "quiet", "reason": "quiet", "suspect": "strong", "usual": "named",
+        "sure": "quiet"}  # fmt: skip
+LEADS = {"suspect": "» ", "change": INDENT, "sure": INDENT, "described": "≠ ", "ask": "+ "}
 SIGN, LINE, VERDICT, SHARE, USUAL, WORST = range(6)  # the columns of the table
 
 
@@ -89,8 +91,8 @@ def table_lines(table: VerdictTable, width: int, ink: Ink) -> Iterator[str]:
         for kind, sentence in line.told:
             if kind == "share" or (kind == "reason" and sentence == before):
                 continue  # a repeated reason is told once
-            lead = DETAIL + {"suspect": "» ", "change": INDENT}.get(kind, "")
-            rest = DETAIL + INDENT * (kind in ("suspect", "change"))
+            lead = DETAIL + LEADS.get(kind, "")
+            rest = DETAIL + INDENT * (kind in LEADS)
             yield from (ink(t, TOLD.get(kind)) for t in broken(sentence, width, lead, rest))
         before = dict(line.told).get("reason", "")
 

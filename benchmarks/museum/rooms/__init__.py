@@ -1,0 +1,14 @@
+"""The rooms of the museum: which bugs hang in each."""
+
+from benchmarks.museum.rooms import (
+    attention,
+    caches,
+    ends,
+    learning,
+    norms,
+    positions,
+    precision,
+    weights,
+)
+
+__all__ = ["attention", "caches", "ends", "learning", "norms", "positions", "precision", "weights"]

@@ -1,0 +1,166 @@
+"""Bugs in attention: scale, mask, window, heads, dropout, and norms of q and k."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from benchmarks.museum.catalogue import exhibit
+from benchmarks.museum.replicas import Replica
+
+SCORES, WEIGHTS = "block.0.attn.scores", "block.0.attn.weights"
+GITHUB = "https://github.com"
+PROMPT = 7  # tokens that were worked out before the rest
+
+
+@exhibit(
+    "attention",
+    f"{GITHUB}/huggingface/transformers/pull/38290",
+    2025,
+    "[`OPT`] Fix attention scaling",
+    family="gpt2",
+    shows=SCORES,
+    says="(scale|scaled).*(twice|1/16)|1/16",
+)
+def scaled_twice(port: Replica) -> None:
+    """OPT scales its queries.  After a refactoring the attention function scaled the scores by its
+    default as well.
+
+    Two places that may both do a thing will one day both do it.
+    """
+    port.scale = 1 / port.d_head
+
+
+@exhibit(
+    "attention",
+    f"{GITHUB}/ggml-org/llama.cpp/pull/8444",
+    2024,
+    "Gemma2: 9B query_pre_attn_scalar = 256 not 224",
+    family="gemma",
+    shows=SCORES,
+    says=r"1/√16|multiplied by 1\.22474",
+)
+def scale_of_the_other_width(port: Replica) -> None:
+    """Scores were scaled by 1/√(d_model / heads), as the first reference code for Gemma 2 did.
+    The model was trained with 1/√(width of a head), which is another number here.
+
+    In most models the two widths are one number.  Where they are not, the perplexity is a little
+    worse and nothing else is seen.
+    """
+    port.scale = (port.d_model / port.heads) ** -0.5
+
+
+@exhibit(
+    "attention",
+    f"{GITHUB}/huggingface/transformers/issues/39408",
+    2025,
+    "Off-by-one error when using flash_attention with a sliding window",
+    family="mistral",
+    shows=WEIGHTS,
+    says="window|6 keys|keys? back",
+)
+def window_one_too_wide(port: Replica) -> None:
+    """A window of 5 keys was passed to a kernel that counts the keys *before* the query.  Each
+    query saw 6.
+
+    Three conventions are in use for "window": keys in all, keys before, and both sides.
+    """
+    assert port.window is not None
+    port.window += 1
+
+
+@exhibit(
+    "attention",
+    f"{GITHUB}/onnx/onnx/pull/7274",
+    2025,
+    "Update attention gqa to use repeat interleave within repeat kv",
+    family="llama",
+    shows=SCORES,
+    says="key and value heads are tiled",
+)
+def key_heads_tiled(port: Replica) -> None:
+    """The shared key heads were laid out 0, 1, 0, 1, … for the query heads; models are trained
+    with 0, 0, 0, 1, 1, 1.
+
+    `tile` and `repeat` differ only in order, and no shape tells them apart.
+    """
+    port.instead(spread=lambda x: x.repeat(port.heads // port.kv_heads, 1, 1))
+
+
+@exhibit(
+    "attention",
+    f"{GITHUB}/huggingface/pytorch-image-models/pull/1978",
+    2023,
+    "scaled_dot_product_attention: don't dropout in eval",
+    family="gpt2",
+    shows="block.0.attn.mixed",
+    says=r"1/\(1 - 0\.1\), as dropout",
+)
+def dropout_while_predicting(port: Replica) -> None:
+    """A module passed its dropout rate on to a fused attention function.  The module knows whether
+    it is in training; the function does not, and always drops.
+
+    What was one flag for a whole model became an argument for each call.
+    """
+    usual = port.mixed
+    noise = torch.Generator().manual_seed(1)
+
+    def mixed(weights: Tensor, v: Tensor) -> Tensor:
+        kept = torch.rand(weights.shape, generator=noise) >= 0.1
+        return usual(weights * kept / 0.9, v)
+
+    port.instead(mixed=mixed)
+
+
+@exhibit(
+    "attention",
+    f"{GITHUB}/paiml/aprender/pull/2085",
+    2026,
+    "fix(serve): cached decode path skipped Qwen3 QK-norm — silently wrong output (PMAT-799)",
+    family="qwen3",
+    shows="block.0.attn.q_rotated",
+    says="q_norm",
+)
+def norms_of_heads_skipped(port: Replica) -> None:
+    """The path that generates with a cache left out the norms of q and k that Qwen 3 has.  The path
+    without a cache had them.
+
+    Two paths through one model are two ports.  A prompt of one token cannot tell them apart: the
+    softmax of a single key is 1 whatever its score.
+    """
+    usual = port.placed
+
+    def placed(at: str, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        usual(at, q, k, v)  # what the norms would have given is filed all the same
+        port.at = at
+        q = port.keep(f"{at}.q_rotated", port.turned(q))
+        return q, port.keep(f"{at}.k_rotated", port.turned(k)), v
+
+    port.instead(placed=placed)
+
+
+@exhibit(
+    "attention",
+    f"{GITHUB}/microsoft/onnxruntime/pull/28958",
+    2026,
+    "Fix Attention is_causal bottom-right alignment for external KV cache (onnx#8068, #28904)",
+    family="llama",
+    shows=SCORES,
+    says="mask|quer",
+)
+def mask_from_the_wrong_corner(port: Replica) -> None:
+    """A prompt was worked out in two parts.  For the second part the causal mask began at the
+    upper left corner: its first query saw one key, its second two, as if nothing had come before.
+
+    A causal mask is a triangle only while queries and keys are equally many.  Otherwise it has two
+    corners to start from, and one of them is wrong.
+    """
+    usual = port.may_look
+
+    def may_look(length: int) -> Tensor:
+        seen = usual(length)
+        rest = length - PROMPT
+        seen[PROMPT:] = torch.ones(rest, length, dtype=torch.bool).tril()
+        return seen
+
+    port.instead(may_look=may_look)

@@ -1,0 +1,141 @@
+"""Causes of a text's lines: which lines are diagnosed, in what order, and what repeats.
+
+A port makes the same mistake wherever it has the same code.  So the first wrong line of each step
+is diagnosed in full, and at the other blocks what explained it is tried first.  What repeats is
+told once, and a repeated explanation is preferred to one that fits a single line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from byhand.checking.diagnosis import diagnosed
+from byhand.checking.replay import Line, Replay
+from byhand.checking.surroundings import Surroundings
+from byhand.checking.verdicts import Marked, Suspect, Verdict
+from byhand.numbers.allowed import Judged
+
+MOST_WORK = 60_000_000_000  # multiplications for the diagnosis of all lines of a text
+NUMBERS = re.compile(r"[-−+]?\d[\d.,e]*(?:[-−]\d+)?")
+Form = tuple[str, str]
+
+
+def with_causes(
+    replay: Replay,
+    around: Surroundings,
+    lines: Sequence[Marked],
+    judged: Callable[[Marked], tuple[Line, Judged]],
+    known: Sequence[Form] = (),
+) -> list[Marked]:
+    """The lines, with causes for those that are wrong or hardly explained by rounding.
+
+    `known` are explanations of other texts, which are tried first.
+    """
+    found: dict[str, list[Form]] = defaultdict(list)  # by step, whatever the block
+    told: dict[int, Marked] = {}
+    left = float(MOST_WORK)
+    for line in _in_turn(lines):
+        step = line.step
+        own, verdict = judged(line)
+        diagnosis = diagnosed(
+            replay,
+            around,
+            own,
+            verdict,
+            unusual=line.unusual,
+            favourites=[kind for kind, _words in (*found[step], *known)],
+            work=left,
+        )
+        left -= diagnosis.work
+        told[id(line)] = replace(
+            line, suspects=diagnosis.causes, described=diagnosis.described, ask=diagnosis.ask
+        )
+        found[step] += map(form_of, diagnosis.causes)
+    return [told.get(id(line), line) for line in lines]
+
+
+def _in_turn(lines: Sequence[Marked]) -> Iterator[Marked]:
+    """The wrong lines, then the unusual ones; before both, those whose step was not seen yet."""
+    doubtful = [line for line in lines if line.verdict is Verdict.ERROR]
+    doubtful += [line for line in lines if line.unusual]
+    seen: set[str] = set()
+    again = []
+    for line in doubtful:
+        if line.step in seen:
+            again.append(line)
+        else:
+            seen.add(line.step)
+            yield line
+    yield from again
+
+
+def form_of(suspect: Suspect) -> Form:
+    """A mistake, whatever its numbers: its kind and its sentence without them."""
+    return suspect.kind, NUMBERS.sub("", suspect.sentence)
+
+
+# ------------------------------------------------------------------------ what repeats
+
+
+def together(texts: Sequence[Sequence[Marked]]) -> list[list[Marked]]:
+    """The lines of all texts; what repeats is counted, preferred, and told once in each text."""
+    everywhere = [line for lines in texts for line in lines]
+    steps: dict[str, list[Marked]] = defaultdict(list)
+    for line in everywhere:
+        steps[line.step].append(line)
+    counts = {
+        step: Counter(form for line in lines for form in set(map(form_of, line.suspects)))
+        for step, lines in steps.items()
+    }
+    result = []
+    for lines in texts:
+        weighed = [_weighed(line, steps[line.step], counts[line.step]) for line in lines]
+        result.append(_told_once(weighed))
+    return result
+
+
+def _weighed(line: Marked, others: Sequence[Marked], counts: Counter[Form]) -> Marked:
+    """The line with the causes that explain most lines of its step, and how many they explain."""
+    if not line.suspects:
+        return line
+    most = max(counts[form_of(each)] for each in line.suspects)
+    kept = [each for each in line.suspects if counts[form_of(each)] == most]
+    without = sum(other.verdict.follows is True for other in others if other is not line)
+    suspects = tuple(
+        replace(
+            each,
+            evidence=replace(
+                each.evidence,
+                lines=most,
+                without=without,
+                alike=max(0, each.evidence.alike - (len(line.suspects) - len(kept))),
+            ),
+        )
+        for each in kept
+    )
+    return replace(line, suspects=suspects)
+
+
+def _told_once(lines: Sequence[Marked]) -> list[Marked]:
+    """The lines of a text; a mistake repeated in later blocks refers to the first one.
+
+    The first one names all the blocks.
+    """
+    first: dict[tuple[str, Form], str] = {}
+    blocks: dict[str, list[int]] = defaultdict(list)
+    told = []
+    for line in lines:
+        if line.suspects and line.verdict is Verdict.ERROR:
+            mistake = (line.step, form_of(line.suspects[0]))
+            before = first.setdefault(mistake, line.address)
+            line = line if before == line.address else replace(line, like=before)
+            block = line.block
+            blocks[before] += [] if block is None else [block]
+        told.append(line)
+    return [
+        replace(line, blocks=tuple(blocks[line.address])) if line.address in blocks else line
+        for line in told
+    ]

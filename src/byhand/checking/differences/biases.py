@@ -1,0 +1,142 @@
+"""A bias that differs: every position is off by the same row of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from byhand.checking.differences.difference import Floats, Reading
+from byhand.checking.differences.product import GOOD, WORST, Product, root_mean_square
+from byhand.checking.differences.told import numbered, told
+from byhand.checking.suspects.mistakes import reading
+from byhand.checking.suspects.rewritings import EntriesSet, LinesScaled, LinesSet, LinesTaken
+from byhand.language import _
+from byhand.plan import WEIGHT
+
+LEAST = 3  # positions that must agree
+FACTORS = (0.0, 2.0, -1.0, 0.5)
+MOST_ENTRIES = 8
+
+
+def bias_readings(product: Product) -> Iterator[Reading]:
+    """What the bias acts as, where the claim differs by the same row at every position."""
+    if product.count < LEAST or not len(product.wrong_columns):
+        return
+    weights = 1 / np.square(product.room)
+    shift = (product.off * weights).sum(axis=0) / weights.sum(axis=0)
+    left = (product.off - shift) / product.room
+    if root_mean_square(left) > GOOD or np.abs(left).max(initial=0.0) > WORST:
+        return
+    sure = 1 / np.sqrt(weights.sum(axis=0))
+    bias = product.bias
+    if bias is None:
+        yield from _extra(product, shift, sure)
+        return
+    yield from _recognised(product, bias, bias + shift, sure)
+
+
+def _near(acts: Floats, values: Floats, sure: Floats) -> bool:
+    left = (acts - values) / sure
+    return bool(root_mean_square(left) <= GOOD and np.abs(left).max(initial=0.0) <= WORST)
+
+
+def _recognised(product: Product, bias: Floats, acts: Floats, sure: Floats) -> Iterator[Reading]:
+    name = product.step.inputs["bias"].removeprefix(WEIGHT)
+    whole = len(product.columns) == product.size(1)
+    wrong = product.wrong_columns
+    change = _("add {name} as the file has it, once")
+    for factor in FACTORS:
+        if _near(acts, factor * bias, sure):
+            said = {
+                0.0: _("it follows if the bias {name} is left out; the model adds it"),
+                2.0: _("it follows if the bias {name} is added twice; the model adds it once"),
+                -1.0: _("it follows if the bias {name} is subtracted; the model adds it"),
+            }.get(factor, _("it follows if the bias {name} is multiplied by {factor}; the model "
+                            "adds it as it is"))  # fmt: skip
+            kind = {0.0: "bias-missing", 2.0: "bias-doubled"}.get(factor, "bias-wrong")
+            yield product.rewritten(kind, said, change, LinesScaled(0, product.columns, factor),
+                                    role="bias", name=name, factor=f"{factor:g}")  # fmt: skip
+            return
+    for by in (1, -1, *(_halves(product) if whole else ())) if whole else ():
+        if _near(acts, np.roll(bias, by), sure):
+            said = _("it follows if the bias {name} is moved by {by}; the model adds it as it is")
+            yield product.rewritten("bias-wrong", said, change, LinesTaken(
+                0, np.roll(np.arange(len(bias)), by)), role="bias", name=name, by=by)  # fmt: skip
+            return
+    for other in product.alike("bias"):
+        theirs = product.other(other)
+        if theirs is None or not _near(acts, theirs, sure):
+            continue
+        said = _("it follows if {other} stands in place of {own}")
+        yield product.difference.edit(
+            "weight-swapped", said, _("use {own} here, not {other}"), reading(bias=WEIGHT + other),
+            at=product.step, own=name, other=other)  # fmt: skip
+        return
+    yield from _some(product, bias, acts, sure, name) if len(wrong) <= MOST_ENTRIES else _other(
+        product, bias, acts, sure, name)  # fmt: skip
+
+
+def _halves(product: Product) -> tuple[int, ...]:
+    size = product.size(1)
+    return tuple(size // part for part in (2, 3, 4) if size % part == 0)
+
+
+def _some(
+    product: Product, bias: Floats, acts: Floats, sure: Floats, name: str
+) -> Iterator[Reading]:
+    """A few entries of the bias."""
+    wrong = product.wrong_columns
+    near = 5 * sure[wrong]
+    own, now = bias[wrong], acts[wrong]
+    values, known = np.array(now), 0
+    for factor in (0.0, -1.0, 2.0, 0.5):
+        alike = np.abs(factor * own - now) <= near
+        values[alike], known = factor * own[alike], known + int(alike.sum())
+    first = int(product.columns[wrong[0]])
+    said = _("it follows if one entry of a bias differs: {name}[{first}] acts as {acts}; the file "
+             "has {own}")  # fmt: skip
+    if len(wrong) > 1:
+        said = _("it follows if entries {places} of the bias {name} differ: {name}[{first}] acts "
+                 "as {acts}; the file has {own}")  # fmt: skip
+    yield product.rewritten(
+        "bias-entry", said, _("look for what changes {name} when the weights are loaded"),
+        EntriesSet(tuple((int(place),) for place in product.columns[wrong]), tuple(values)),
+        role="bias", fitted=len(wrong) - known, unlikely=1, name=name, first=first,
+        places=numbered(product.columns[wrong].tolist()), own=f"{own[0]:.6g}",
+        acts=told(float(values[0]), float(sure[wrong[0]])),
+    )  # fmt: skip
+
+
+def _other(
+    product: Product, bias: Floats, acts: Floats, sure: Floats, name: str
+) -> Iterator[Reading]:
+    """Another bias altogether: every position has the same row added to it."""
+    wrong = product.wrong_columns
+    values = acts[wrong]
+    said = _("it follows if the bias {name} has other numbers: {acts}, … in place of {own}, … at "
+             "{places}; the matrix acts as in the file")  # fmt: skip
+    yield product.rewritten(
+        "bias-wrong", said, _("look for what is added to {name}, or stands in its place"),
+        LinesSet(0, product.columns[wrong], values), role="bias", fitted=len(wrong), unlikely=3,
+        name=name, acts=told(float(values[0]), float(sure[wrong[0]])), own=f"{bias[wrong[0]]:.6g}",
+        places=numbered(product.columns[wrong].tolist()),
+    )  # fmt: skip
+
+
+def _extra(product: Product, shift: Floats, sure: Floats) -> Iterator[Reading]:
+    """A row that is added although the model has no bias: one of the model's, if it is one."""
+    if len(product.columns) < product.size(1):
+        return
+    scene, size = product.difference.scene, product.size(1)
+    for name, tensor in scene.model.weights.items():
+        if tensor.shape != (size,):
+            continue
+        values = product.other(name)
+        if values is None or not _near(shift, values, sure):
+            continue
+        said = _("it follows if {other} is added; the model has no bias here")
+        yield product.difference.edit(
+            "bias-extra", said, _("do not add {other} here"), reading(bias=WEIGHT + name),
+            at=product.step, other=name)  # fmt: skip
+        return

@@ -1,0 +1,420 @@
+"""Differences in RoPE: the effective angle of each pair at each position, and what it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import exp, log
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.checking.differences.difference import Difference, Reading
+from byhand.checking.differences.positions_read import (
+    SURE,
+    Rates,
+    Told,
+    listed,
+    ratio,
+    roundest,
+    shown,
+    told_positions,
+    told_rates,
+)
+from byhand.checking.differences.turns import Turns, fit, positions_of, rates_of, solved
+from byhand.checking.suspects.casts import bits_of, rounded_to
+from byhand.checking.suspects.mistakes import setting
+from byhand.checking.suspects.scenes import Draft
+from byhand.language import _
+from byhand.numbers.floats.angles import frequencies_of
+from byhand.plan import Step
+
+Floats = npt.NDArray[np.float64]
+Complexes = npt.NDArray[np.complex128]
+COARSE = ("bfloat16", "float16")
+CLEARLY = 4.0  # × what the best leaves: what fits worse is no rival
+YARN = 0.1  # YaRN's factor is YARN·ln(scale) + 1
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """The entries that are paired: read from, and written to."""
+
+    read: str
+    write: str
+
+    def entries(self, width: int) -> tuple[tuple[range, range], tuple[range, range]]:
+        """The first and second entries of the pairs, read and written."""
+        return _entries(self.read, width), _entries(self.write, width)
+
+
+def _entries(pairing: str, width: int) -> tuple[range, range]:
+    if pairing == "half":
+        return range(width // 2), range(width // 2, width)
+    return range(0, width, 2), range(1, width, 2)
+
+
+def turning_readings(difference: Difference) -> Iterator[Reading]:
+    """How the pairs of q or k were turned, where the model turns them otherwise."""
+    step = difference.target
+    if step.op != "rotate" or not difference.whole or not difference.wrong.any():
+        return
+    before = difference.input("x")
+    if before is None or before.shape != difference.claimed.shape or not difference.finite.all():
+        return
+    if not np.isfinite(before).all():
+        return
+    own = step.attributes["pairing"]
+    other = "interleaved" if own == "half" else "half"
+    case = Case.of(difference, before)
+    ways = (Pairing(own, own), Pairing(other, other), Pairing(other, own), Pairing(own, other))
+    for pairing, width in product(ways, case.widths):
+        turns = case.turns(pairing, width)
+        found = [] if turns is None else list(_read(case, pairing, width, turns))
+        if found:
+            yield from found
+            return
+    yield from _formulas(case)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A rotation that differs: what went in, what came out, and what the model does."""
+
+    difference: Difference
+    before: Floats
+    after: Floats
+    room: Floats
+    heads: tuple[int, ...]  # those with a wrong entry
+    positions: Floats
+    rates: Floats
+
+    @classmethod
+    def of(cls, difference: Difference, before: Floats) -> Case:
+        """The case of a difference, with what went in."""
+        step = difference.target
+        given = difference.input("frequencies")
+        width = step.attributes["width"]
+        rates = frequencies_of(step.attributes["base"], width) if given is None else given
+        room = difference.room
+        size = np.abs(difference.expected)
+        relative = float(np.median(room / np.maximum(size, np.median(size) + 1e-300)))
+        room = np.maximum(room, relative * np.abs(difference.claimed))
+        heads = np.flatnonzero(difference.wrong.any(axis=(1, 2)))
+        places = np.asarray(step.attributes["positions"], dtype=np.float64)
+        return cls(
+            difference,
+            before,
+            difference.claimed,
+            room,
+            tuple(map(int, heads)),
+            places,
+            np.asarray(rates, dtype=np.float64),
+        )
+
+    @property
+    def step(self) -> Step:
+        """The rotation."""
+        return self.difference.target
+
+    @property
+    def d_head(self) -> int:
+        """The width of a head."""
+        return int(self.before.shape[-1])
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The widths that may be turned: the model's first."""
+        own: int = self.step.attributes["width"]
+        others = (self.d_head, self.d_head // 2, self.d_head // 4, own // 2)
+        return tuple(dict.fromkeys((own, *(w for w in others if w >= 2 and w % 2 == 0))))
+
+    def pairs(self, data: Floats, entries: tuple[range, range]) -> Complexes:
+        """The pairs of the wrong heads as complex numbers, (head, pos, pair)."""
+        first, second = entries
+        rows = data[list(self.heads)]
+        return rows[..., list(first)] + 1j * rows[..., list(second)]
+
+    def turns(self, pairing: Pairing, width: int) -> Turns | None:
+        """The factors of the pairs, if every pair has one; the rest of a head must not change."""
+        read, write = pairing.entries(width)
+        rest = list(range(width, self.d_head))
+        off = np.abs(self.after - self.before)[..., rest] / self.room[..., rest]
+        if rest and not fit(off):
+            return None
+        spread = self.pairs(self.room, write)
+        room = np.maximum(spread.real, spread.imag)
+        turns = solved(self.pairs(self.before, read), self.pairs(self.after, write), room)
+        return None if turns is None else turns.blurred(0.3 * self.fineness)
+
+    @property
+    def fineness(self) -> float:
+        """The relative error of one rounding."""
+        return float(2.0 ** -bits_of(self.difference.scene.context.precision))
+
+    def model_tables(self) -> Floats:
+        """A, B, C, D of the model, (4, pos, pair)."""
+        return tables(np.multiply.outer(self.positions, self.rates))
+
+
+def tables(angles: Floats, factor: Floats | float = 1.0) -> Floats:
+    """A, B, C, D with which a pair (a, b) becomes (A·a + B·b, C·a + D·b)."""
+    cos, sin = factor * np.cos(angles), factor * np.sin(angles)
+    return np.stack((cos, -sin, sin, cos))
+
+
+# ------------------------------------------------------------------------ readings
+
+
+def _read(case: Case, pairing: Pairing, width: int, turns: Turns) -> Iterator[Reading]:
+    """What the factors of the pairs tell: other positions, other rates, another size."""
+    own = case.step.attributes["base"]
+    usual = width == case.step.attributes["width"] and pairing == _own_pairing(case)
+    if usual and (coarse := _coarse(case, turns)):
+        yield coarse
+        return
+    rates = case.rates if usual else frequencies_of(own, width)
+    given = "frequencies" in case.step.inputs
+    size = _size(turns, case.fineness)
+    places = positions_of(turns, rates)
+    told: list[Told | None] = []
+    if places is not None:
+        told = [told_positions(case.positions, *places)]
+    elif turned := rates_of(turns, case.positions):
+        told = [told_rates(Rates(rates, *turned, None if given else float(own), case.d_head))]
+    elif turned := rates_of(turns.after_the_first(), case.positions - case.positions[0]):
+        told = [told_rates(Rates(rates, *turned, None if given else float(own), case.d_head))]
+        rates = told[0].turned(width) if told[0] else rates
+        places = positions_of(turns, rates)
+        if places is None:
+            return
+        told.append(told_positions(case.positions, *places))
+    found = [each for each in told if each is not None]
+    if places is None and not found:
+        return
+    if found or size.said or not usual:
+        yield _edit(case, pairing, width, rates, found, size)
+
+
+def _own_pairing(case: Case) -> Pairing:
+    own = case.step.attributes["pairing"]
+    return Pairing(own, own)
+
+
+@dataclass(frozen=True)
+class Size:
+    """The factor by which all pairs grow, in words; none where they do not."""
+
+    factor: float = 1.0
+    said: str = ""
+
+
+def _size(turns: Turns, fineness: float) -> Size:
+    known = np.isfinite(turns.off)
+    weight = np.where(known, 1 / np.square(np.where(known, turns.off, 1.0)), 0.0)
+    mean, error = float((turns.size * weight).sum() / weight.sum()), float(weight.sum() ** -0.5)
+    error += fineness / SURE  # slow pairs are all rounded alike
+    left = np.abs(turns.size - mean)[known] / turns.off[known]
+    if not fit(left) or abs(mean - 1) <= SURE * error:
+        return Size()
+    simple = ratio(mean, error)
+    if simple is not None and simple.denominator <= 4:
+        return Size(float(simple), shown(simple))
+    whole = round(exp((mean - 1) / YARN))
+    if whole >= 2 and abs(YARN * log(whole) + 1 - mean) <= SURE * error:
+        value = YARN * log(whole) + 1
+        said = _("{value} (0.1·ln {scale} + 1, as YaRN's)")
+        return Size(value, said.format(value=f"{value:.6g}", scale=whole))
+    value = roundest(mean, error)
+    return Size(value, shown(value))
+
+
+def _edit(
+    case: Case, pairing: Pairing, width: int, rates: Floats, told: list[Told], size: Size
+) -> Reading:
+    """The edit that turns the pairs so."""
+    said, does, change = _clauses(case, pairing, width, told, size.said)
+    every = len(case.heads) == case.before.shape[0]
+    where = "" if every else _(" (only in head {heads})").format(heads=listed(case.heads))
+    places = next((each.positions for each in told if each.positions is not None), case.positions)
+    base = next((each.base for each in told if each.base is not None), None)
+    for each in told:
+        rates = each.turned(width) if each.positions is None else rates
+    plain = all(each.rates is None for each in told) and pairing == _own_pairing(case)
+    if (
+        plain
+        and every
+        and not size.said
+        and (base is None or "frequencies" not in case.step.inputs)
+    ):
+        base = case.step.attributes["base"] if base is None else base
+        make = setting(width=width, base=base, positions=tuple(map(_whole, places)))
+    else:
+        make = _turned_by(case, pairing, width, np.multiply.outer(places, rates), size.factor)
+    return case.difference.edit(
+        told[0].kind if told else "rope-size" if size.said else "rope-pairs",
+        _("it follows if {said}{where}; the model {does}"),
+        "{advice}",
+        make,
+        fitted=sum(each.fitted for each in told) + bool(size.said),
+        unlikely=sum(each.unlikely for each in told) + (not every),
+        said=_(" and ").join(said),
+        where=where,
+        does=", ".join(dict.fromkeys(does)),
+        advice="; ".join(dict.fromkeys(change)),
+    )
+
+
+def _clauses(
+    case: Case, pairing: Pairing, width: int, told: list[Told], size: str
+) -> tuple[list[str], list[str], list[str]]:
+    """What follows "it follows if" and "the model", and the changes to make."""
+    clauses = [(each.said, each.own, each.change) for each in told]
+    names = {"half": _("halves (i, i + width/2)"), "interleaved": _("neighbours (2i, 2i + 1)")}
+    settings = case.step.attributes
+    own = names[settings["pairing"]]
+    if pairing.write != pairing.read:
+        said = _("RoPE reads pairs as {read} and writes them as {write}").format(
+            read=names[pairing.read], write=names[pairing.write]
+        )
+        change = _("write the pairs back to where they were read")
+        clauses.append((said, _("does both as {own}").format(own=own), change))
+    elif names[pairing.read] != own:
+        said = _("RoPE pairs {other}").format(other=names[pairing.read])
+        change = _("pair {own}, or load the weights in the order that goes with your pairing")
+        clauses.append((said, _("pairs {own}").format(own=own), change.format(own=own)))
+    if width != settings["width"]:
+        said = _("RoPE turns the first {other} entries of a head").format(other=width)
+        does = _("turns {own} of {d_head}").format(own=settings["width"], d_head=case.d_head)
+        change = _("rotate the first {width} entries of each head").format(width=settings["width"])
+        clauses.append((said, does, change))
+    if size:
+        said = _("what is turned is multiplied by {factor}").format(factor=size)
+        change = _("look for a factor {factor} on cos and sin").format(factor=size)
+        clauses.append((said, _("does not multiply it"), change))
+    return tuple(map(list, zip(*clauses, strict=True)))  # type: ignore[return-value]
+
+
+def _whole(place: float) -> int | Fraction:
+    return int(place) if place == int(place) else Fraction(place)
+
+
+def _turned_by(  # type: ignore[no-untyped-def]
+    case: Case, pairing: Pairing, width: int, angles: Floats, size: Floats | float = 1.0,
+    given: Floats | None = None,
+):  # fmt: skip
+    """A change: the pairs of the wrong heads turned by these angles, or by given tables."""
+    made = tables(angles, size) if given is None else given
+    read, write = pairing.entries(width)
+
+    def make(draft: Draft, step: Step) -> None:
+        heads = case.before.shape[0]
+        use = made
+        if len(case.heads) < heads and width == case.step.attributes["width"]:
+            own = np.broadcast_to(case.model_tables()[:, None], (4, heads, *made.shape[1:]))
+            wrong = np.isin(np.arange(heads), case.heads)[None, :, None, None]
+            use = np.where(wrong, made[:, None], own)
+        draft.change(
+            step.address,
+            op="turned_by",
+            inputs={"x": step.inputs["x"]},
+            only=True,
+            tables=use,
+            angles=angles,
+            read=read,
+            write=write,
+        )
+
+    return make
+
+
+def _coarse(case: Case, turns: Turns) -> Reading | None:
+    """Tables, angles or rates that were rounded to a coarser format: the one that fits, if any."""
+    own = case.difference.scene.context.precision.rpartition(":")[2]
+    exact = np.multiply.outer(case.positions, case.rates)
+    known = np.isfinite(turns.off)
+
+    def left(made: Floats) -> Floats:
+        off: Floats = np.abs(made[0] + 1j * made[2] - turns.factor)[known] / turns.off[known]
+        return off
+
+    model = float(np.mean(np.square(left(tables(exact)))))
+    found = []
+    for format in COARSE:
+        low = rounded_to(format, case.rates)
+        angles = np.multiply.outer(rounded_to(format, case.positions), low)
+        for said, made in (
+            (_("cos and sin are rounded to {format}"), rounded_to(format, tables(exact))),
+            (_("the rates are rounded to {format}"),
+             tables(np.multiply.outer(case.positions, low))),
+            (_("the angles are rounded to {format}"), tables(rounded_to(format, exact))),
+            (_("rates and angles are rounded to {format}"), tables(rounded_to(format, angles))),
+            (_("rates, angles, cos and sin are rounded to {format}"),
+             rounded_to(format, tables(rounded_to(format, angles)))),
+        ):  # fmt: skip
+            off = left(made)
+            if fit(off) and bits_of(format) <= bits_of(own):
+                found.append((float(np.mean(np.square(off))), said.format(format=format), made))
+    found.sort(key=lambda each: each[0])
+    if not found or CLEARLY * max(1.0, found[0][0]) > model:
+        return None
+    if len(found) > 1 and found[1][0] < CLEARLY * max(1.0, found[0][0]):
+        return None  # two explain it alike
+    _left, said, made = found[0]
+    return case.difference.edit(
+        "precision",
+        _("it follows if {said} in RoPE; the model has them finer"),
+        _("make the tables of RoPE in float32"),
+        _turned_by(case, _own_pairing(case), case.step.attributes["width"], exact, given=made),
+        said=said,
+    )
+
+
+# ------------------------------------------------------------------------ wrong formulas
+
+
+def _formulas(case: Case) -> Iterator[Reading]:
+    """(a·cos - b·sin, a·sin + b·cos) with other signs, or cos and sin exchanged."""
+    width: int = case.step.attributes["width"]
+    read, write = _own_pairing(case).entries(width)
+    angles = np.multiply.outer(case.positions, case.rates)
+    cos, sin = np.cos(angles), np.sin(angles)
+    x, y, room = (data[list(case.heads)] for data in (case.before, case.after, case.room))
+    if width < case.d_head and not fit(np.abs(y - x)[..., width:] / room[..., width:]):
+        return
+    a, b = x[..., list(read[0])], x[..., list(read[1])]
+    terms = {"a·cos": a * cos, "a·sin": a * sin, "b·cos": b * cos, "b·sin": b * sin}
+    said, made = [], np.zeros((4, *angles.shape))
+    for half, entries in enumerate(write):
+        target, near = y[..., list(entries)], room[..., list(entries)]
+        columns = np.stack([(each / near).ravel() for each in terms.values()], axis=1)
+        found = np.linalg.lstsq(columns, (target / near).ravel(), rcond=None)[0]
+        whole = np.round(found)
+        if not fit(np.abs(columns @ whole - (target / near).ravel())) or np.abs(whole).max() > 2:
+            return
+        made[2 * half] = whole[0] * cos + whole[1] * sin
+        made[2 * half + 1] = whole[2] * cos + whole[3] * sin
+        said.append(_sum(tuple(terms), whole))
+    if np.array_equal(made, case.model_tables()):
+        return
+    yield case.difference.edit(
+        "rope-formula",
+        _("it follows if a pair (a, b) becomes ({first}, {second}); the model says "
+          "(a·cos - b·sin, a·sin + b·cos)"),
+        _("turn (a, b) into (a·cos - b·sin, a·sin + b·cos)"),
+        _turned_by(case, _own_pairing(case), width, angles, given=made),
+        unlikely=1, first=said[0], second=said[1],
+    )  # fmt: skip
+
+
+def _sum(names: tuple[str, ...], factors: Floats) -> str:
+    """A sum of terms, written out."""
+    text = ""
+    for name, factor in zip(names, factors, strict=True):
+        if factor:
+            sign = "-" if factor < 0 else "+"
+            times = "" if abs(factor) == 1 else f"{abs(factor):g}·"
+            text += f" {sign} {times}{name}" if text else f"{sign.strip('+')}{times}{name}"
+    return text or "0"

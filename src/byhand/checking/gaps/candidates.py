@@ -1,0 +1,36 @@
+"""Candidates: the mistakes of the catalogue in every block of a gap at once, and in each alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from byhand.checking.suspects.casts import cast_suspects
+from byhand.checking.suspects.catalogue import FORTH, placed
+from byhand.checking.suspects.scenes import Edit, Scene
+
+APART = 2  # how much less likely a mistake in one block is than the same in all of them
+
+
+def listed(scene: Scene) -> Iterator[Edit]:
+    """The mistakes that people make, wherever the gap has a place for them."""
+    for source in (*FORTH, cast_suspects):
+        for edit in source(scene):
+            yield placed(scene, edit)
+
+
+def listed_apart(scene: Scene) -> Iterator[Edit]:
+    """The same in one block alone, and outside of the blocks, where a gap spans several parts."""
+    parts = parts_of(scene)
+    for part in parts if len(parts) > 1 else ():
+        for edit in listed(replace(scene, region=part.region)):
+            yield replace(edit, unlikely=edit.unlikely + APART)
+
+
+def parts_of(scene: Scene) -> list[Scene]:
+    """The blocks that a gap spans, and what is outside of them, in spine order."""
+    parts = defaultdict(list)
+    for step in scene.region:
+        parts[scene.layer(step.address)].append(step)
+    return [replace(scene, region=tuple(steps)) for steps in parts.values()]

@@ -1,0 +1,130 @@
+"""Operations on pieces of a line: slices scaled, shifted, copied, rounded, limited.
+
+What is read off a claim are floats here, not exact numbers: arrays of them are cheap, also for the
+logits of a large vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byhand.checking.suspects.casts import rounded_to
+from byhand.checking.suspects.edited import Data, Edited
+from byhand.checking.suspects.grids import Grid, on_grid
+from byhand.numbers.allowed import Range
+from byhand.numbers.allowed.ranges import wide
+
+
+class Pieces(Edited):
+    """Edited numbers, with operations on pieces of a line."""
+
+    def weighed(self, x: Range, *, factors: Data, relative: float = 0.0) -> Range:
+        """Each entry times its own factor, which an implementation has up to `relative`."""
+        each = np.array(np.broadcast_to(factors, x.shape), dtype=np.float64)
+        weighed = self.multiply(x, Range(each, relative=relative or 0.0))
+        if not each.all():  # no rounding makes anything else of a product with 0
+            for part in (weighed.rad, weighed.usual):
+                if part is not None:
+                    part[each == 0] = 0.0
+        return self._where_changed(each != 1.0, weighed, x)
+
+    def plus_each(self, x: Range, *, summands: Data, off: float = 0.0) -> Range:
+        """Each entry plus its own summand, which is known up to `off`."""
+        each = np.array(np.broadcast_to(summands, x.shape), dtype=np.float64)
+        around = np.full(x.shape, off)
+        total = self.add(x, Range(each, around, around / 2))
+        return self._where_changed(each != 0.0, total, x)
+
+    def patched(self, x: Range, y: Range, *, where: Data) -> Range:
+        """x with the entries of y where `where` is True; y may have another shape."""
+        other = self.moved(lambda data: data.reshape(x.shape), self.present(y))
+        return self._where_changed(np.broadcast_to(where, x.shape), other, x)
+
+    def picked(self, x: Range, *, order: Data) -> Range:
+        """All entries in another order, by flat index, with the same shape; -1 stands for 0."""
+        away = order < 0
+
+        def pick(data: Data) -> Data:
+            found = data.reshape(-1)[order]
+            found[away] = 0
+            return found.reshape(data.shape)
+
+        return self.moved(pick, self.present(x))
+
+    def other_text(self, x: Range, *, values: Data) -> Range:
+        """The numbers that the claimant wrote for the same step in another text."""
+        return self._stored(np.array(values, dtype=np.float64), None, absent=x.absent)
+
+    def less_of_row(self, x: Range, *, kind: str) -> Range:
+        """Each row less its largest number, its mean, or the logarithm of its sum of exponentials.
+
+        All three move by at most the largest error of the row.
+        """
+        x = self._read(x)
+        data = wide(x.mid) if x.absent is None else np.where(x.absent, -np.inf, x.mid)
+        rad, usual = x.radius(), x.usual
+        with np.errstate(all="ignore"):
+            mid = data - row_part(data, kind)[..., None]
+        size = 4 * self.precision.function * (1 + np.abs(mid))
+        away = size if rad is None else size + rad + rad.max(axis=-1, keepdims=True)
+        spread = None if usual is None else np.hypot(usual, np.abs(mid) * self.precision.work.half)
+        return self._stored(np.where(np.isfinite(mid), mid, 0.0), away, spread, absent=x.absent)
+
+    # ------------------------------------------------------------------- rounded, limited
+
+    def cast_part(self, x: Range, *, format: str, where: Data) -> Range:
+        """x with some entries rounded to a coarser format."""
+        chosen = np.broadcast_to(where, x.shape)
+        return self._where_changed(
+            chosen, self.rounded(x, lambda data: rounded_to(format, data)), x
+        )
+
+    def on_grid(self, x: Range, *, grid: Grid) -> Range:
+        """x as whole numbers times a scale: quantised, and back."""
+        near = self.rounded(x, lambda data: on_grid(data, grid))
+        return self._stored(near.mid, near.radius(), near.usual)
+
+    def limited(self, x: Range, *, low: float | None, high: float | None) -> Range:
+        """Each entry, at least `low` and at most `high`."""
+        near = self.rounded(x, lambda data: np.clip(data, low, high))
+        return self._stored(near.mid, near.radius(), near.usual, absent=near.absent)
+
+    def flushed(self, x: Range, *, below: float) -> Range:
+        """Each entry, 0 where its size is below a limit."""
+        return self.rounded(x, lambda data: np.where(np.abs(data) < below, 0.0, data))
+
+    def size_alone(self, x: Range) -> Range:
+        """The size of each entry, without its sign: errors stay as they are."""
+        x = self._read(x)
+        return Range(np.abs(wide(x.mid)), x.radius(), x.usual, x.absent)
+
+    def _where_changed(self, changed: Data, there: Range, elsewhere: Range) -> Range:
+        """The entries of one range where something changed, and of another elsewhere."""
+        elsewhere = self._read(elsewhere)
+
+        def chosen(own: Data | None, other: Data | None) -> Any:
+            if own is None and other is None:
+                return None
+            return np.where(changed, 0.0 if own is None else own, 0.0 if other is None else other)
+
+        mid = chosen(there.mid, elsewhere.mid)
+        rad, usual = (
+            chosen(there.radius(), elsewhere.radius()),
+            chosen(there.usual, elsewhere.usual),
+        )
+        return self.hidden_like(Range(mid, rad, usual, origin=elsewhere.origin), elsewhere)
+
+
+def row_part(data: Data, kind: str) -> Data:
+    """Of each row its largest number, its mean, or the logarithm of its sum of exponentials."""
+    seen = np.isfinite(data)
+    top = np.where(seen, data, -np.inf).max(axis=-1)
+    if kind == "max":
+        return np.asarray(top)
+    if kind == "mean":
+        count = np.maximum(seen.sum(axis=-1), 1)
+        return np.asarray(np.where(seen, data, 0.0).sum(axis=-1) / count)
+    shown = np.where(seen, data - top[..., None], -np.inf)
+    return np.asarray(top + np.log(np.exp(shown).sum(axis=-1)))

@@ -1,0 +1,78 @@
+"""Operations of edited plans whose constants were read off a claim.
+
+A weight rewritten, a sum with other factors, a curve in place of an activation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.checking.suspects.pieces import Pieces
+from byhand.checking.suspects.rewritings import Rewriting
+from byhand.errors import InputError
+from byhand.language import _
+from byhand.numbers.allowed import Range
+from byhand.numbers.allowed.ranges import quadrature, wide
+from byhand.numbers.allowed.rounding import quiet
+
+Data = npt.NDArray[Any]
+NEAR = 2.0**-16  # of a number: the step at which the slope of a curve is taken
+
+
+class ReadOff(Pieces):
+    """Ranges with operations whose constants are floats, cheap for large matrices."""
+
+    @quiet(all="ignore")
+    def rewritten(self, x: Any, *, rewriting: Rewriting, turned: bool = False) -> Range:
+        """A weight as a port made it; `turned`: its file has the outputs first."""
+        own: Range = self.admit(x)
+        if own.rad is not None:
+            raise InputError(_("this weight is not a float"))
+        data = own.mid.T if turned else own.mid
+        new = rewriting(data)
+        return Range(new.T if turned else new, relative=own.relative, least=own.least)
+
+    @quiet(all="ignore")
+    def weighted_sum(self, *, factors: Sequence[float], **terms: Any) -> Range:
+        """Σ factor·term, in any order, stored once for each factor that is not 1 and once more."""
+        store = self.precision.store
+        mid, rad, usual, size = (np.zeros(()) for _part in range(4))
+        for factor, term in zip(factors, terms.values(), strict=True):
+            x = self._read(term)
+            part = wide(x.mid) * factor
+            own = 0.0 if factor in (0.0, 1.0, -1.0) else store.half
+            mid, size = mid + part, size + np.abs(part)
+            radius = x.radius()
+            rad = rad + np.abs(part) * own
+            rad = rad if radius is None else rad + radius * abs(factor)
+            usual = usual + np.square(0.4 * own * part)
+            usual = usual if x.usual is None else usual + np.square(x.usual * factor)
+        more = max(0, len(terms) - 2)
+        usual = usual + more * np.square(0.4 * store.half * size)
+        return self._stored(
+            np.asarray(mid), np.asarray(rad + more * store.half * size), np.sqrt(usual)
+        )
+
+    @quiet(all="ignore")
+    def bent(self, x: Any, *, curve: Callable[[Data], Data]) -> Range:
+        """A curve, entry by entry.
+
+        Its rounding is taken as that of an activation: a few units relative to x and to the result.
+        """
+        x = self._read(x)
+        p = self.precision
+        data, radius = wide(x.mid), x.radius()
+        mid = np.asarray(curve(data), dtype=np.float64)
+        off = (np.abs(data) + np.abs(mid)) * (2 * p.function + 4 * p.work.half)
+        usual = (np.abs(data) + np.abs(mid)) * (0.25 * p.work.half)
+        if radius is not None or x.usual is not None:
+            step = NEAR * (1 + np.abs(data))
+            slope = np.abs(np.asarray(curve(data + step)) - np.asarray(curve(data - step)))
+            slope = slope / (2 * step)
+            off = off if radius is None else off + 1.5 * slope * radius
+            usual = np.asarray(quadrature(usual, None if x.usual is None else slope * x.usual))
+        return self._stored(mid, off, usual, absent=x.absent)
