@@ -28,6 +28,7 @@ _SIDES = {  # what each side of a tensor counts, for the layout in_out
     "attn.out_bias": ("stream",),
     "mlp.norm.gain": ("stream",),
     "mlp.norm.bias": ("stream",),
+    "mlp.router": ("stream", ""),
     "mlp.gate": ("stream", "unit"),
     "mlp.gate_bias": ("unit",),
     "mlp.hidden": ("stream", "unit"),
