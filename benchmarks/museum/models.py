@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.museum import packing
-from byhand.expression import Call, Number
+from byhand.expression import Call, Number, Quotient
 from byhand.model import Model
 from byhand.spec import (
     AttentionSpec,
@@ -34,6 +34,8 @@ from byhand.weights import Tensor, Weights
 LAYERS, LENGTH, VOCABULARY, CONTEXT = 2, 12, 61, 512
 WINDOW = 5
 OUTLIER = 300.0
+EXPERTS, CHOSEN = 6, 2
+YARN, YARN_SCALE = "1.3466", "1.5896"  # 0.1·ln 32 + 1, and (0.0707·ln 40 + 1)²
 EPS = Fraction(1, 100_000)
 GAIN, BIAS, EMBEDDING = 0.3, 0.2, 0.5  # how far gains are from 1, biases and embeddings from 0
 SCALED_FROM, FACTOR, LOW, HIGH = 32, 8.0, 1.0, 4.0  # Llama 3.1's rope_scaling, for short texts
@@ -113,6 +115,40 @@ def mpt() -> ModelSpec:
     return _llama("mpt", rotary=None, alibi=True)
 
 
+def deepseek() -> ModelSpec:
+    """As DeepSeek V2: scores are scaled by YaRN's factor, squared, over the root of the width."""
+    return _llama("deepseek", scale=Quotient(Number(Fraction(YARN_SCALE)), Number(Fraction(4))))
+
+
+def yarn() -> ModelSpec:
+    """As gpt-oss and others with YaRN: what RoPE turns is scaled as well."""
+    rotary = RotarySpec(16, Fraction(150_000), "half", magnitude=Number(Fraction(YARN)))
+    return _llama("yarn", rotary=rotary)
+
+
+def gpt_oss() -> ModelSpec:
+    """As gpt-oss: each head has a sink; experts, of which the router chooses some, have biases."""
+    spec = _llama("gpt_oss", sinks=True)
+    mlp = MlpSpec(32, "silu", gated=True, experts=EXPERTS, chosen=CHOSEN, router_bias=True)
+    return replace(spec, blocks=tuple(replace(block, mlp=mlp) for block in spec.blocks))
+
+
+def mixtral() -> ModelSpec:
+    """As Mixtral: two of the experts answer, and their shares are 1 together."""
+    mlp = MlpSpec(32, "silu", gated=True, experts=EXPERTS, chosen=CHOSEN)
+    spec = _llama("mixtral")
+    return replace(spec, blocks=tuple(replace(block, mlp=mlp) for block in spec.blocks))
+
+
+def olmoe() -> ModelSpec:
+    """As OLMoE: the shares of the chosen experts are those among all experts."""
+    spec = mixtral()
+    blocks = tuple(
+        replace(block, mlp=replace(block.mlp, normalised=False)) for block in spec.blocks
+    )
+    return replace(spec, name="olmoe", blocks=blocks)
+
+
 def gpt2() -> ModelSpec:
     """As GPT-2: learned positions, layernorm, packed q, k, v, GELU by tanh, a tied head."""
     norm = NormSpec("layernorm", EPS)
@@ -152,7 +188,7 @@ SPECS: dict[str, Callable[[], ModelSpec]] = {
     make.__name__: make
     for make in (
         llama, llama_long, outliers, llama31, interleaved, mistral, glm, qwen2, qwen3, gemma, mpt,
-        gpt2, gpt_neox, redpajama,
+        deepseek, yarn, gpt_oss, mixtral, olmoe, gpt2, gpt_neox, redpajama,
     )
 }  # fmt: skip
 

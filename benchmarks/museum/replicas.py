@@ -17,7 +17,7 @@ from byhand.numbers.floats.nearest import constant
 
 
 class Replica(Llama):
-    """Llama, with scaled embeddings, norms of q and k, given frequencies, slopes and windows."""
+    """Llama, with what later models have: norms of q and k, scaled frequencies, sinks, experts, …"""
 
     def __init__(self, model: Model, ids: Sequence[int], format: str = "float32") -> None:
         super().__init__(model, ids, format)
@@ -26,6 +26,12 @@ class Replica(Llama):
         assert attention.scale is not None
         self.rotary, self.window = attention.rotary, attention.window
         self.scale = float(constant(attention.scale, FORMATS["float64"]))
+        self.magnitude = 1.0
+        if self.rotary is not None and self.rotary.magnitude is not None:
+            self.magnitude = float(constant(self.rotary.magnitude, FORMATS["float64"]))
+        mlp = spec.blocks[0].mlp
+        assert mlp is not None
+        self.chosen, self.normalised = mlp.chosen, mlp.normalised
         self.embed_scale = 1.0
         if spec.embed_scale is not None:
             self.embed_scale = float(constant(spec.embed_scale, FORMATS["float64"]))
@@ -75,7 +81,8 @@ class Replica(Llama):
     def cos_and_sin(self, width: int) -> tuple[Tensor, Tensor]:
         """(pos, width/2)"""
         angles = self.places.to(torch.float32)[:, None] * self.rates(width)
-        return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
+        cos, sin = angles.cos() * self.magnitude, angles.sin() * self.magnitude
+        return cos.to(self.dtype), sin.to(self.dtype)
 
     def rates(self, width: int) -> Tensor:
         """The angle per position of each pair."""
@@ -98,6 +105,50 @@ class Replica(Llama):
     def slopes(self) -> Tensor:
         """ALiBi's slope of each head."""
         return self.w["block.0.attn.slopes"]
+
+    def shares(self, scores: Tensor) -> Tensor:
+        """(head, query, key); a sink takes a share and has no value"""
+        if self.sinks is None:
+            return super().shares(scores)
+        sinks = self.sinks[:, None, None].expand(*scores.shape[:2], 1)
+        return torch.cat((scores, sinks), -1).softmax(-1)[..., :-1]
+
+    def attention(self, at: str, x: Tensor) -> Tensor:
+        """(pos, d)"""
+        self.sinks = self.w.get(f"{at}.sinks")
+        return super().attention(at, x)
+
+    # ------------------------------------------------------------------ experts
+
+    def mlp(self, at: str, x: Tensor) -> Tensor:
+        """One MLP, or the experts that the router chooses."""
+        if self.chosen is None:
+            return super().mlp(at, x)
+        router = self.keep(f"{at}.router", self.dense(f"{at}.router", x))
+        chosen = self.keep(f"{at}.chosen", self.choice(router))
+        shares = self.keep(f"{at}.shares", self.expert_shares(router, chosen))
+        gate = self.keep(f"{at}.gate", self.each(f"{at}.gate", x))
+        hidden = self.keep(f"{at}.hidden", self.each(f"{at}.hidden", x))
+        gated = self.keep(f"{at}.gated", self.gated(at, gate, hidden))
+        answers = self.keep(f"{at}.answers", self.each(f"{at}.out", gated))
+        return self.keep(f"{at}.out", torch.einsum("pe,epd->pd", shares, answers))
+
+    def each(self, name: str, x: Tensor) -> Tensor:
+        """(expert, pos, …): what each expert makes of x, or of its own x"""
+        return x @ self.w[name].transpose(1, 2)
+
+    def choice(self, router: Tensor) -> Tensor:
+        """(pos, expert): 1 for the experts that answer"""
+        largest = router.topk(self.chosen or 0, dim=-1).indices
+        return torch.zeros_like(router).scatter(-1, largest, 1.0)
+
+    def expert_shares(self, router: Tensor, chosen: Tensor) -> Tensor:
+        """(pos, expert)"""
+        if self.normalised:
+            return router.masked_fill(chosen == 0, -torch.inf).softmax(-1)
+        return router.softmax(-1) * chosen
+
+    # ------------------------------------------------------------------ masks
 
     def may_look(self, length: int) -> Tensor:
         """(query, key)"""

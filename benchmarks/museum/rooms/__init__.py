@@ -4,6 +4,7 @@ from benchmarks.museum.rooms import (
     attention,
     caches,
     ends,
+    experts,
     learning,
     norms,
     positions,
@@ -11,4 +12,5 @@ from benchmarks.museum.rooms import (
     weights,
 )
 
-__all__ = ["attention", "caches", "ends", "learning", "norms", "positions", "precision", "weights"]
+__all__ = ["attention", "caches", "ends", "experts", "learning", "norms", "positions",
+           "precision", "weights"]  # fmt: skip

@@ -164,3 +164,71 @@ def mask_from_the_wrong_corner(port: Replica) -> None:
         return seen
 
     port.instead(may_look=may_look)
+
+
+@exhibit(
+    "attention",
+    f"{GITHUB}/onnxruntime/mobius/pull/548",
+    2026,
+    "Fix missing YaRN mscale softmax-scale correction in DeepSeek MLA",
+    family="deepseek",
+    shows=SCORES,
+    says=r"1/√16|0\.629|1\.58|1/4",
+)
+def yarn_in_one_place_of_two(port: Replica) -> None:
+    """DeepSeek applies YaRN's factor in two places: to what RoPE turns, and squared to the scale of
+    the scores.  The port had the first, and a comment that it implies the second.
+
+    At position 0 there is one key and the softmax is 1 whatever the scale, so the first position
+    agreed to the last digit.
+    """
+    port.scale = port.d_head**-0.5
+
+
+@exhibit(
+    "attention",
+    f"{GITHUB}/vllm-project/vllm-metal/pull/550",
+    2026,
+    "[GPT-OSS] Wire attention sinks through the paged attention kernel",
+    family="gpt_oss",
+    shows=WEIGHTS,
+    says="sink",
+)
+def sinks_never_bound(port: Replica) -> None:
+    """gpt-oss has a sink in every head: a learned score that takes a share and gives nothing.  The
+    kernel had code for it, behind a flag that was always false.
+
+    Code that never ran is not a feature: two of its three paths were wrong, too.
+    """
+    usual = port.attention
+
+    def attention(at: str, x: Tensor) -> Tensor:
+        port.w.pop(f"{at}.sinks", None)
+        return usual(at, x)
+
+    port.instead(attention=attention)
+
+
+@exhibit(
+    "attention",
+    f"{GITHUB}/ROCm/rocm-libraries/issues/12227",
+    2026,
+    "[CK_TILE] Split-KV attention adds the sink logit twice, and the nwarp pipeline seeds it at the "
+    "wrong scale",
+    family="gpt_oss",
+    shows=WEIGHTS,
+    says="sink",
+)
+def sink_in_two_parts(port: Replica) -> None:
+    """The keys were split among workers, and the sink must enter the softmax once.  Where the first
+    worker had no key to look at, both it and the next added the sink.
+
+    What belongs to a whole has no natural place among its parts.
+    """
+
+    def shares(scores: Tensor) -> Tensor:
+        assert port.sinks is not None
+        sinks = port.sinks[:, None, None].expand(*scores.shape[:2], 2)
+        return torch.cat((scores, sinks), -1).softmax(-1)[..., :-2]
+
+    port.instead(shares=shares)

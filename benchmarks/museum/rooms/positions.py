@@ -157,6 +157,43 @@ def keys_not_written_back(port: Replica) -> None:
 
 @exhibit(
     "positions",
+    f"{GITHUB}/sgl-project/sglang/pull/33558",
+    2026,
+    "[Laguna] fix YaRN mscale double-application in rope config",
+    family="yarn",
+    shows=TURNED,
+    says=r"1\.3466|squared|twice",
+)
+def magnitude_squared(port: Replica) -> None:
+    """YaRN scales what RoPE turns.  One config means the final factor by `attention_factor`; the
+    engine meant a multiplier of its own factor.  The factor was applied to itself.
+
+    Two projects, one key, two meanings.  The repair was worth 20 points on a benchmark.
+    """
+    port.magnitude **= 2
+
+
+@exhibit(
+    "positions",
+    f"{GITHUB}/turboderp-org/exllamav3/issues/259",
+    2026,
+    "YaRN attn_factor collapses to 1.0 for models with mscale == mscale_all_dim == 1.0 (regression "
+    "in 78b319e, v1.0.0+)",
+    family="yarn",
+    shows=TURNED,
+    says=r"magnitude|factor|1\.3466",
+)
+def magnitude_divided_out(port: Replica) -> None:
+    """A fix for models with two settings divided one of YaRN's factors by the other.  For models in
+    which both settings are 1 the quotient is 1, and the scaling was gone.
+
+    The text was fluent and did not follow the prompt.
+    """
+    port.magnitude = 1.0
+
+
+@exhibit(
+    "positions",
     f"{GITHUB}/ml-explore/mlx/pull/3071",
     2026,
     "Fix ALiBi slopes for non-power-of-2 num_heads",
