@@ -13,6 +13,7 @@ from byhand.checking.differences.difference import (
 from byhand.checking.differences.factors import factor_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
+from byhand.checking.differences.slopes import slope_readings
 from byhand.checking.differences.turning import turning_readings
 
 __all__ = ["Description", "Difference", "Reading", "readings"]
@@ -21,6 +22,7 @@ READERS: tuple[Reader, ...] = (
     place_readings,
     factor_readings,
     product_readings,
+    slope_readings,
     turning_readings,
 )
 
