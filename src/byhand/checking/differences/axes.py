@@ -13,6 +13,7 @@ from byhand.checking.differences.difference import Difference
 from byhand.language import _, later
 
 Places = npt.NDArray[np.intp]
+IDS = ("given", "argmax")
 MOST_LISTED = 6  # numbers that are listed one by one
 
 NAMES = {  # axis → one, several
@@ -24,6 +25,7 @@ NAMES = {  # axis → one, several
     "d": (later("channel"), later("channels")),
     "d_head": (later("channel of a head"), later("channels of a head")),
     "d_ff": (later("hidden unit"), later("hidden units")),
+    "block": (later("block"), later("blocks")),
     "packed": (later("column"), later("columns")),
     "vocab": (later("token of the vocabulary"), later("tokens of the vocabulary")),
 }
@@ -51,8 +53,10 @@ class Part:
 
     @classmethod
     def of(cls, difference: Difference) -> Part | None:
-        """The part of a difference; None where its shape is not that of the index."""
+        """The part of a difference; None for ids, and where its shape is not the index's."""
         step, index = difference.target, difference.scene.context.index
+        if step.op in IDS:
+            return None
         cuts = (*index, *[slice(None)] * (len(step.shape) - len(index)))
         axes, places, counts = [], [], []
         for name, count, cut in zip(step.axes, step.shape, cuts, strict=False):
@@ -87,11 +91,9 @@ class Part:
         return ", ".join(words)
 
 
-def structured(some: Places, own: Places) -> bool:
+def structured(some: Places) -> bool:
     """Whether a set of places can be told in a few words, rather than counted."""
-    if len(some) <= MOST_LISTED or len(np.unique(np.diff(some))) == 1:
-        return True
-    return len(own) - len(some) > len(own) // 4  # a small part, at least
+    return len(some) <= MOST_LISTED or len(np.unique(np.diff(some))) == 1
 
 
 def set_said(axis: str, numbers: Places, own: Places, count: int) -> str:

@@ -41,11 +41,11 @@ def _activations(scene: Scene) -> Iterator[Edit]:
                 partial(_activate_as, kind=kind),
                 0 if gelu else 1 + (kind == "relu_squared"),
             )
-            words = {"other": _named(kind), "own": _named(own)}
+            words = {"other": named(kind), "own": named(own)}
             yield from made(scene, steps, mistake, unlikely=unlikely, **words)
 
 
-def _named(kind: str) -> str:
+def named(kind: str) -> str:
     """An activation by its usual name."""
     usual = {
         "relu": "ReLU",
@@ -62,7 +62,7 @@ def _named(kind: str) -> str:
 def _in_code(kind: str) -> str:
     """The activation, with torch's spelling where that differs."""
     said = {"gelu": " (approximate='none')", "gelu_tanh": " (approximate='tanh')"}
-    return _named(kind) + said.get(kind, "")
+    return named(kind) + said.get(kind, "")
 
 
 def _activate_as(draft: Draft, step: Step, kind: str) -> None:

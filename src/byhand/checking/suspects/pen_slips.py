@@ -67,8 +67,9 @@ def slip_suspects(scene: Scene) -> Iterator[Edit]:
     """Edits with slips of the pen in the line that does not follow."""
     written = _Written.of(scene)
     if written is not None:
-        mistakes = (_single_entries(scene, written), _orders(scene, written))
-        yield from made(scene, [scene.target], *chain(*mistakes), *_padding(scene, written))
+        orders = _orders(scene, written) if scene.context.by_hand else ()  # else: `differences`
+        mistakes = (_single_entries(scene, written), orders, _padding(scene, written))
+        yield from made(scene, [scene.target], *chain(*mistakes))
     yield from _decimals(scene)
     if scene.target.op not in IDS:
         yield from made(scene, [scene.target], Mistake(
@@ -177,8 +178,7 @@ def _orders(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
                 axis=name, order=_shown(order)
             )
         change = _("put the {axis} axis in the model's order").format(axis=name)
-        unlikely = 1 if scene.context.by_hand else 3
-        yield Mistake("order", sentence, change, then("shuffled", order=every), unlikely)
+        yield Mistake("order", sentence, change, then("shuffled", order=every), 1)
 
 
 def _matching_order(written: _Written, axis: int) -> list[int] | None:

@@ -1,0 +1,233 @@
+"""Numbers in the wrong place: slices of a line that stand elsewhere, or come from another line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+from math import log2, prod
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.checking.differences.axes import Part, Places, several
+from byhand.checking.differences.closeness import near
+from byhand.checking.differences.difference import (
+    Description,
+    Difference,
+    Reading,
+    Truths,
+)
+from byhand.checking.differences.orders import NOWHERE, Told, rules, told
+from byhand.checking.suspects.mistakes import then
+from byhand.checking.suspects.scenes import Draft
+from byhand.language import _
+from byhand.plan import Step
+
+Kind = TypeVar("Kind", bound=np.generic)
+MOST_COMPARED = 512  # slices whose source is looked for
+MOST_COLUMNS = 64  # entries of a slice that are compared at first
+MOST_ORDERS = 4096  # slices of an axis for which an order without a rule is tried
+LARGEST_LAYOUT = 1 << 20  # entries of a line whose layout in memory is tried
+BORNE_OUT = 6  # wrong entries for each number of an order; below, it is only described
+ENOUGH = 20.0  # bits that an order must explain beyond the numbers it has
+
+
+def move_readings(difference: Difference) -> Iterator[Reading]:
+    """Slices of the line in another order along an axis, or its numbers in another layout."""
+    part = Part.of(difference)
+    if part is None or difference.expected.size < 2 or not difference.wrong.any():
+        return
+    for axis in sorted(range(len(part.axes)), key=difference.expected.shape.__getitem__):
+        if difference.target.op == "embed" and part.axes[axis] == "pos":
+            continue  # rows of a table: `tables`
+        found = list(_along(difference, part, axis))
+        yield from found
+        if found:
+            return
+    if difference.whole:
+        yield from _layouts(difference)
+
+
+# ------------------------------------------------------------------------ along one axis
+
+
+def _along(difference: Difference, part: Part, axis: int) -> Iterator[Reading]:
+    count = difference.expected.shape[axis]
+    if count < 2 or count < part.counts[axis]:
+        return
+    sources = _sources(difference, axis)
+    order = None if sources is None else _order(difference, axis, *sources)
+    if order is None:
+        return
+    words = told(order, part.axes[axis])
+    if not _telling(difference, order, axis, words):
+        return
+    if int(difference.wrong.sum()) < BORNE_OUT * words.fitted:
+        yield Description(words.said, 5)
+        return
+    empty = order == NOWHERE
+    zero = empty.any() and not _slices(difference.claimed, axis)[empty].any()
+    if empty.any() and not zero:
+        yield Description(_("{order}; the others hold something else").format(order=words.said), 5)
+        return
+    place = difference.target.axes.index(part.axes[axis])
+    taken = np.where(empty, 0, order)
+
+    def move(draft: Draft, step: Step) -> None:
+        draft.then(step.address, "taken", axis=place, order=tuple(map(int, taken)))
+        if zero:
+            factors = np.ones(step.shape)
+            np.moveaxis(factors, place, 0)[empty] = 0.0
+            draft.then(step.address, "weighed", factors=factors)
+
+    said = _("{order}, and the rest is 0").format(order=words.said) if zero else words.said
+    yield difference.edit(
+        "moved",
+        _("it follows if {order}; the model has them in their own places"),
+        _("look for an index or a reshape along the {names} that is off"),
+        move,
+        fitted=words.fitted,
+        unlikely=words.unlikely,
+        order=said,
+        names=several(part.axes[axis]),
+    )
+
+
+def _sources(difference: Difference, axis: int) -> tuple[Places, Places] | None:
+    """Some wrong slices along an axis, and the slice of what follows that each is nearest to."""
+    wrong = np.flatnonzero(_slices(difference.wrong, axis).any(axis=1))
+    claimed, own = _slices(difference.claimed, axis), _slices(difference.expected, axis)
+    finite = _slices(difference.finite, axis)
+    if not len(wrong) or not finite.any():
+        return None
+    if len(wrong) > MOST_COMPARED and len(own) > MOST_ORDERS:
+        wrong = wrong[np.linspace(0, len(wrong) - 1, MOST_COMPARED).astype(np.intp)]
+    columns = np.linspace(0, own.shape[1] - 1, min(MOST_COLUMNS, own.shape[1])).astype(np.intp)
+    there = finite[:, columns]
+    with np.errstate(all="ignore"):
+        right = np.where(there, own[:, columns], 0.0)
+        left = np.where(there[wrong], claimed[wrong][:, columns], 0.0)
+        scale = right.std(axis=0)
+        scale = np.where(scale > 0, scale, 1.0)
+        left, right = (left / scale).astype(np.float32), (right / scale).astype(np.float32)
+        if not np.isfinite(left).all() or not np.isfinite(right).all():
+            return None
+        # |left - right|², without |left|², which is the same for all
+        distances = np.einsum("ij,ij->i", right, right) - 2 * (left @ right.T)
+    nearest = distances.argmin(axis=1)
+    same = _close(difference, axis, wrong, nearest)
+    return wrong, np.where(same, nearest, NOWHERE)
+
+
+def _order(difference: Difference, axis: int, some: Places, sources: Places) -> Places | None:
+    """The order of all slices: by a rule, if one fits, else as it was found."""
+    count = difference.expected.shape[axis]
+    known = sources != NOWHERE
+    if known.sum() < max(1, len(some) // 2):
+        return None
+    right = ~_slices(difference.wrong, axis).any(axis=1)
+    for order in rules(count, (some - sources)[known]):
+        rule = np.where((order == NOWHERE) & right, np.arange(count), order)
+        if np.array_equal(rule[some][known], sources[known]) and _fits(difference, axis, rule):
+            return rule
+    order = np.arange(count)
+    order[some] = sources
+    return order if count <= MOST_ORDERS and _fits(difference, axis, order) else None
+
+
+def _fits(difference: Difference, axis: int, order: Places) -> bool:
+    """Whether the claim has the slices of what follows in this order, and moves some."""
+    known = order != NOWHERE
+    moved = np.flatnonzero(known & (order != np.arange(len(order))))
+    if not len(moved):
+        return False
+    kept = np.flatnonzero(order == np.arange(len(order)))
+    if _slices(difference.wrong, axis)[kept].any():
+        return False
+    return bool(_close(difference, axis, moved, order[moved]).all())
+
+
+def _close(difference: Difference, axis: int, places: Places, sources: Places) -> Truths:
+    """For each of some slices, whether it is near to its source."""
+    claimed, own = _slices(difference.claimed, axis), _slices(difference.expected, axis)
+    room, finite = _slices(difference.room, axis), _slices(difference.finite, axis)
+    both = finite[places] & finite[sources]
+    with np.errstate(all="ignore"):
+        off = np.abs(claimed[places] - own[sources]) / room[sources]
+        squares = np.where(both, np.square(off), 0.0)
+    count = both.sum(axis=1)
+    fine = np.where(both, off <= 14.0, True).all(axis=1) & (count > 0)
+    return np.asarray(fine & (squares.sum(axis=1) <= 9.0 * np.maximum(count, 1)))
+
+
+def _telling(difference: Difference, order: Places, axis: int, words: Told) -> bool:
+    """Whether the order explains more than the numbers it has: chance would not find it."""
+    moved = np.flatnonzero((order != NOWHERE) & (order != np.arange(len(order))))
+    own, room = _slices(difference.expected, axis), _slices(difference.room, axis)
+    finite = _slices(difference.finite, axis)[moved]
+    with np.errstate(all="ignore"):
+        away = np.abs(own[moved] - own[order[moved]]) / (4 * room[moved])
+        bits = np.where(finite & (away > 1), np.log2(away), 0.0)
+    total = float(np.where(np.isfinite(bits), bits, 0.0).sum())
+    return total - words.fitted * log2(len(order)) > ENOUGH
+
+
+def _slices(data: npt.NDArray[Kind], axis: int) -> npt.NDArray[Kind]:
+    """The slices along an axis, each as a row."""
+    moved = np.moveaxis(data, axis, 0)
+    return moved.reshape(len(moved), -1)
+
+
+# ------------------------------------------------------------------------ another layout in memory
+
+
+def _layouts(difference: Difference) -> Iterator[Reading]:
+    """The same numbers, laid out along other axes and read as if along these."""
+    size = difference.expected.size
+    if size > LARGEST_LAYOUT or not difference.finite.all():
+        return
+    sample = np.linspace(0, size - 1, min(size, 256)).astype(np.intp)
+    claimed, own = difference.claimed.reshape(-1), difference.expected.reshape(-1)
+    room = difference.room.reshape(-1)
+    for names, sides in _splits(difference):
+        numbers = np.arange(size).reshape(sides)
+        for turn in permutations(range(len(sides))):
+            if turn == tuple(range(len(sides))):
+                continue
+            order = numbers.transpose(turn).reshape(-1)
+            some = order[sample]
+            if (np.abs(claimed[sample] - own[some]) > 14.0 * room[some]).any():
+                continue
+            predicted = own[order].reshape(difference.expected.shape)
+            if not near(difference, predicted, room[order].reshape(predicted.shape)):
+                continue
+            yield difference.edit(
+                "layout",
+                _("it follows if the numbers stand in memory as ({wrong}) and are read as "
+                  "({own}); the model has ({own})"),
+                _("look for a transpose or a reshape that is missing, or one too many"),
+                then("shuffled", order=order),
+                own=", ".join(names),
+                wrong=", ".join(names[each] for each in turn),
+            )  # fmt: skip
+            return
+
+
+def _splits(difference: Difference) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
+    """The line's axes, and the same with an axis split into heads."""
+    step = difference.target
+    if len(step.shape) > 1:
+        yield step.axes, step.shape
+    attention = next((b.attention for b in difference.scene.spec.blocks if b.attention), None)
+    if attention is None or len(step.shape) != 2:
+        return
+    heads, width = attention.heads, attention.d_head
+    first = (step.axes[0], step.shape[0])
+    for names, sides in (
+        (("head", "d_head"), (heads, width)),
+        (("q k v", "head", "d_head"), (3, heads, width)),
+        (("head", "q k v", "d_head"), (heads, 3, width)),
+    ):
+        if prod(sides) == step.shape[1]:
+            yield (first[0], *names), (first[1], *sides)
