@@ -29,6 +29,8 @@ from byhand.checking.suspects.mistakes import setting
 from byhand.checking.suspects.scenes import Draft
 from byhand.language import _
 from byhand.numbers.floats.angles import frequencies_of
+from byhand.numbers.floats.formats import FORMATS
+from byhand.numbers.floats.nearest import constant
 from byhand.plan import Step
 
 Floats = npt.NDArray[np.float64]
@@ -90,6 +92,7 @@ class Case:
     heads: tuple[int, ...]  # those with a wrong entry
     positions: Floats
     rates: Floats
+    magnitude: float  # by which the model multiplies what it turns
 
     @classmethod
     def of(cls, difference: Difference, before: Floats) -> Case:
@@ -104,6 +107,9 @@ class Case:
         room = np.maximum(room, relative * np.abs(difference.claimed))
         heads = np.flatnonzero(difference.wrong.any(axis=(1, 2)))
         places = np.asarray(step.attributes["positions"], dtype=np.float64)
+        scale = step.attributes.get("magnitude")
+        magnitude = 1.0 if scale is None else float(constant(scale, FORMATS["float64"]))
+        before = np.concatenate((before[..., :width] * magnitude, before[..., width:]), axis=-1)
         return cls(
             difference,
             before,
@@ -112,6 +118,7 @@ class Case:
             tuple(map(int, heads)),
             places,
             np.asarray(rates, dtype=np.float64),
+            magnitude,
         )
 
     @property
@@ -235,7 +242,7 @@ def _edit(
     case: Case, pairing: Pairing, width: int, rates: Floats, told: list[Told], size: Size
 ) -> Reading:
     """The edit that turns the pairs so."""
-    said, does, change = _clauses(case, pairing, width, told, size.said)
+    said, does, change = _clauses(case, pairing, width, told, size)
     every = len(case.heads) == case.before.shape[0]
     where = "" if every else _(" (only in head {heads})").format(heads=listed(case.heads))
     places = next((each.positions for each in told if each.positions is not None), case.positions)
@@ -268,7 +275,7 @@ def _edit(
 
 
 def _clauses(
-    case: Case, pairing: Pairing, width: int, told: list[Told], size: str
+    case: Case, pairing: Pairing, width: int, told: list[Told], size: Size
 ) -> tuple[list[str], list[str], list[str]]:
     """What follows "it follows if" and "the model", and the changes to make."""
     clauses = [(each.said, each.own, each.change) for each in told]
@@ -290,10 +297,15 @@ def _clauses(
         does = _("turns {own} of {d_head}").format(own=settings["width"], d_head=case.d_head)
         change = _("rotate the first {width} entries of each head").format(width=settings["width"])
         clauses.append((said, does, change))
-    if size:
-        said = _("what is turned is multiplied by {factor}").format(factor=size)
-        change = _("look for a factor {factor} on cos and sin").format(factor=size)
-        clauses.append((said, _("does not multiply it"), change))
+    if size.said:
+        own = shown(case.magnitude)
+        whole = size.said if case.magnitude == 1 else shown(size.factor * case.magnitude)
+        said = _("what is turned is multiplied by {factor}").format(factor=whole)
+        does, change = _("does not multiply it"), _("look for a factor {factor} on cos and sin")
+        if case.magnitude != 1:
+            does = _("multiplies it by {own}").format(own=own)
+            change = _("multiply cos and sin by {own}, once").format(own=own)
+        clauses.append((said, does, change.format(factor=whole)))
     return tuple(map(list, zip(*clauses, strict=True)))  # type: ignore[return-value]
 
 
@@ -321,7 +333,7 @@ def _turned_by(  # type: ignore[no-untyped-def]
             op="turned_by",
             inputs={"x": step.inputs["x"]},
             only=True,
-            tables=use,
+            tables=use * case.magnitude,
             angles=angles,
             read=read,
             write=write,
@@ -345,15 +357,17 @@ def _coarse(case: Case, turns: Turns) -> Reading | None:
     for format in COARSE:
         low = rounded_to(format, case.rates)
         angles = np.multiply.outer(rounded_to(format, case.positions), low)
-        for said, made in (
+        ways = (
             (_("cos and sin are rounded to {format}"), rounded_to(format, tables(exact))),
+            (_("rates, angles, cos and sin are rounded to {format}"),
+             rounded_to(format, tables(rounded_to(format, angles)))),
             (_("the rates are rounded to {format}"),
              tables(np.multiply.outer(case.positions, low))),
             (_("the angles are rounded to {format}"), tables(rounded_to(format, exact))),
             (_("rates and angles are rounded to {format}"), tables(rounded_to(format, angles))),
-            (_("rates, angles, cos and sin are rounded to {format}"),
-             rounded_to(format, tables(rounded_to(format, angles)))),
-        ):  # fmt: skip
+        )  # fmt: skip
+        # cos and sin may be stored in the format of the pass: that is no mistake
+        for said, made in ways[2 if bits_of(format) == bits_of(own) else 0 :]:
             off = left(made)
             if fit(off) and bits_of(format) <= bits_of(own):
                 found.append((float(np.mean(np.square(off))), said.format(format=format), made))
