@@ -20,6 +20,7 @@ from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
 from byhand.checking.differences.slopes import slope_readings
+from byhand.checking.differences.stale import stale_readings
 from byhand.checking.differences.tables import table_readings
 from byhand.checking.differences.turning import turning_readings
 
@@ -34,6 +35,7 @@ READERS: tuple[Reader, ...] = (
     turning_readings,
     copy_readings,
     move_readings,
+    stale_readings,
     format_readings,
     table_readings,
 )
