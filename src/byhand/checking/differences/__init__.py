@@ -22,6 +22,8 @@ from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
 from byhand.checking.differences.sharing import share_readings
+from byhand.checking.differences.slopes import slope_readings
+from byhand.checking.differences.stale import stale_readings
 from byhand.checking.differences.statistics import statistic_readings
 from byhand.checking.differences.tables import table_readings
 from byhand.checking.differences.turning import turning_readings
@@ -34,12 +36,14 @@ READERS: tuple[Reader, ...] = (
     product_readings,
     function_readings,
     statistic_readings,
+    slope_readings,
     turning_readings,
     score_readings,
     share_readings,
     mix_readings,
     copy_readings,
     move_readings,
+    stale_readings,
     format_readings,
     table_readings,
 )

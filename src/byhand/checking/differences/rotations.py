@@ -12,6 +12,8 @@ from byhand.checking.differences.turns import Turns, fit, solved
 from byhand.checking.suspects.casts import bits_of
 from byhand.checking.suspects.scenes import Draft
 from byhand.numbers.floats.angles import frequencies_of
+from byhand.numbers.floats.formats import FORMATS
+from byhand.numbers.floats.nearest import constant
 from byhand.plan import Step
 
 Floats = npt.NDArray[np.float64]
@@ -47,6 +49,7 @@ class Case:
     heads: tuple[int, ...]  # those with a wrong entry
     positions: Floats
     rates: Floats
+    magnitude: float  # by which the model multiplies what it turns
 
     @classmethod
     def of(cls, difference: Difference, before: Floats) -> Case:
@@ -61,6 +64,9 @@ class Case:
         room = np.maximum(room, relative * np.abs(difference.claimed))
         heads = np.flatnonzero(difference.wrong.any(axis=(1, 2)))
         places = np.asarray(step.attributes["positions"], dtype=np.float64)
+        scale = step.attributes.get("magnitude")
+        magnitude = 1.0 if scale is None else float(constant(scale, FORMATS["float64"]))
+        before = np.concatenate((before[..., :width] * magnitude, before[..., width:]), axis=-1)
         return cls(
             difference,
             before,
@@ -69,6 +75,7 @@ class Case:
             tuple(map(int, heads)),
             places,
             np.asarray(rates, dtype=np.float64),
+            magnitude,
         )
 
     @property
@@ -152,7 +159,7 @@ def turned_by(
             op="turned_by",
             inputs={"x": step.inputs["x"]},
             only=True,
-            tables=use,
+            tables=use * case.magnitude,
             angles=angles,
             read=read,
             write=write,

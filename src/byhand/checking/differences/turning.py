@@ -124,7 +124,7 @@ def _edit(
     case: Case, pairing: Pairing, width: int, rates: Floats, told: list[Told], size: Size
 ) -> Reading:
     """The edit that turns the pairs so."""
-    said, does, change = _clauses(case, pairing, width, told, size.said)
+    said, does, change = _clauses(case, pairing, width, told, size)
     every = len(case.heads) == case.before.shape[0]
     where = "" if every else _(" (only in head {heads})").format(heads=listed(case.heads))
     places = next((each.positions for each in told if each.positions is not None), case.positions)
@@ -157,7 +157,7 @@ def _edit(
 
 
 def _clauses(
-    case: Case, pairing: Pairing, width: int, told: list[Told], size: str
+    case: Case, pairing: Pairing, width: int, told: list[Told], size: Size
 ) -> tuple[list[str], list[str], list[str]]:
     """What follows "it follows if" and "the model", and the changes to make."""
     clauses = [(each.said, each.own, each.change) for each in told]
@@ -179,10 +179,15 @@ def _clauses(
         does = _("turns {own} of {d_head}").format(own=settings["width"], d_head=case.d_head)
         change = _("rotate the first {width} entries of each head").format(width=settings["width"])
         clauses.append((said, does, change))
-    if size:
-        said = _("what is turned is multiplied by {factor}").format(factor=size)
-        change = _("look for a factor {factor} on cos and sin").format(factor=size)
-        clauses.append((said, _("does not multiply it"), change))
+    if size.said:
+        own = shown(case.magnitude)
+        whole = size.said if case.magnitude == 1 else shown(size.factor * case.magnitude)
+        said = _("what is turned is multiplied by {factor}").format(factor=whole)
+        does, change = _("does not multiply it"), _("look for a factor {factor} on cos and sin")
+        if case.magnitude != 1:
+            does = _("multiplies it by {own}").format(own=own)
+            change = _("multiply cos and sin by {own}, once").format(own=own)
+        clauses.append((said, does, change.format(factor=whole)))
     return tuple(map(list, zip(*clauses, strict=True)))  # type: ignore[return-value]
 
 
@@ -205,15 +210,17 @@ def _coarse(case: Case, turns: Turns) -> Reading | None:
     for format in COARSE:
         low = rounded_to(format, case.rates)
         angles = np.multiply.outer(rounded_to(format, case.positions), low)
-        for said, made in (
+        ways = (
             (_("cos and sin are rounded to {format}"), rounded_to(format, tables(exact))),
+            (_("rates, angles, cos and sin are rounded to {format}"),
+             rounded_to(format, tables(rounded_to(format, angles)))),
             (_("the rates are rounded to {format}"),
              tables(np.multiply.outer(case.positions, low))),
             (_("the angles are rounded to {format}"), tables(rounded_to(format, exact))),
             (_("rates and angles are rounded to {format}"), tables(rounded_to(format, angles))),
-            (_("rates, angles, cos and sin are rounded to {format}"),
-             rounded_to(format, tables(rounded_to(format, angles)))),
-        ):  # fmt: skip
+        )  # fmt: skip
+        # cos and sin may be stored in the format of the pass: that is no mistake
+        for said, made in ways[2 if bits_of(format) == bits_of(own) else 0 :]:
             off = left(made)
             if fit(off) and bits_of(format) <= bits_of(own):
                 found.append((float(np.mean(np.square(off))), said.format(format=format), made))
