@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.planted import models
 from benchmarks.planted.families import PORTS
 from benchmarks.unlisted.changes import Change
-from byhand.checking import diagnosis, judging
+from byhand.checking import causes, diagnosis
 from byhand.checking.diagnosis import Diagnosis
 from byhand.checking.evidence import Trial
 from byhand.checking.judging import judge_text
@@ -88,7 +88,7 @@ def keeping() -> Iterator[Kept]:
                 kept.plans[line.claim.address, cause.sentence] = made[cause.sentence]
         return found
 
-    with patch.object(Trial, "suspect", noted), patch.object(judging, "diagnosed", watched):
+    with patch.object(Trial, "suspect", noted), patch.object(causes, "diagnosed", watched):
         yield kept
 
 
