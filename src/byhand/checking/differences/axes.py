@@ -91,11 +91,9 @@ class Part:
         return ", ".join(words)
 
 
-def structured(some: Places, own: Places) -> bool:
+def structured(some: Places) -> bool:
     """Whether a set of places can be told in a few words, rather than counted."""
-    if len(some) <= MOST_LISTED or len(np.unique(np.diff(some))) == 1:
-        return True
-    return len(own) - len(some) > len(own) // 4  # a small part, at least
+    return len(some) <= MOST_LISTED or len(np.unique(np.diff(some))) == 1
 
 
 def set_said(axis: str, numbers: Places, own: Places, count: int) -> str:

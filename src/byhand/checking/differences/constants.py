@@ -54,7 +54,7 @@ def recognised(found: Fitted, scene: Scene) -> Constant | None:
         return Constant(1.0, "1") if value > 0 else Constant(-1.0, "−1")
     known, values, ranks = _known(scene.spec, scene.plan.length)
     fits = np.abs(size - values) <= near
-    own = scene.context.precision.rpartition(":")[2]
+    own = scene.context.precision.partition("+")[0].rpartition(":")[2]
     if own in FLOATS and FLOATS[own][0] < FLOATS["float32"][0]:  # it may be held in the format
         fits |= np.abs(size - rounded_to(own, values)) <= near
     places = np.flatnonzero(fits)
@@ -139,6 +139,7 @@ def _famous() -> Iterator[Constant]:
         (log(2), "ln 2", 2), (1 / log(2), "1/ln 2 = log2 e", 2), (pi, "π", 2), (2 * pi, "2π", 2),
         (1 / pi, "1/π", 2), (pi / 2, "π/2", 3), (sqrt(pi), "√π", 3), (sqrt(2 * pi), "√(2π)", 3),
         (e, "e", 3), (1 / e, "1/e", 3), (log(10), "ln 10", 3), (1 / log(10), "1/ln 10", 3),
+        (65504.0, "65504", 2), (57344.0, "57344", 2), (448.0, "448", 2), (240.0, "240", 2),
     ):  # fmt: skip
         yield Constant(value, written, rank)
 

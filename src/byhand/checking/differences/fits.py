@@ -27,9 +27,10 @@ def fitted_shift(difference: Difference, at: Truths, room: Floats) -> Fitted | N
     with np.errstate(all="ignore"):
         weights = 1 / np.square(room[at])
         total = float(weights.sum())
-        value = float(weights @ (difference.claimed[at] - difference.expected[at])) / total
-    if not np.isfinite(value) or not total > 0 or not np.isfinite(total):
+        moved = float(weights @ (difference.claimed[at] - difference.expected[at]))
+    if not 0 < total < np.inf or not np.isfinite(moved):
         return None
+    value = moved / total
     return Fitted(value, float(np.sqrt(1 / total)))
 
 
@@ -58,6 +59,8 @@ def fitted_line(difference: Difference) -> tuple[Fitted, Fitted] | None:
     with np.errstate(all="ignore"):
         weights = 1 / np.square(difference.room[at])
         total = float(weights.sum())
+        if not 0 < total < np.inf:
+            return None
         middle, to = float(weights @ own) / total, float(weights @ claimed) / total
         spread = float(weights @ np.square(own - middle))
         if not spread > 0:

@@ -39,6 +39,8 @@ def move_readings(difference: Difference) -> Iterator[Reading]:
     if part is None or difference.expected.size < 2 or not difference.wrong.any():
         return
     for axis in sorted(range(len(part.axes)), key=difference.expected.shape.__getitem__):
+        if difference.target.op == "embed" and part.axes[axis] == "pos":
+            continue  # rows of a table: `tables`
         found = list(_along(difference, part, axis))
         yield from found
         if found:
@@ -124,7 +126,9 @@ def _order(difference: Difference, axis: int, some: Places, sources: Places) -> 
     known = sources != NOWHERE
     if known.sum() < max(1, len(some) // 2):
         return None
-    for rule in rules(count, (some - sources)[known]):
+    right = ~_slices(difference.wrong, axis).any(axis=1)
+    for order in rules(count, (some - sources)[known]):
+        rule = np.where((order == NOWHERE) & right, np.arange(count), order)
         if np.array_equal(rule[some][known], sources[known]) and _fits(difference, axis, rule):
             return rule
     order = np.arange(count)

@@ -17,6 +17,7 @@ from byhand.language import _
 
 NEARLY_ALL = 0.95  # of the entries that a rule names must differ for the rule to tell something
 FEW = 4  # entries that are told one by one
+MOST_SHARE = 0.75  # of the slices along an axis: more are not told as a part
 FEWEST = 6  # wrong entries that a sign or a size needs
 MOST_DISTANCES = 6  # that are listed one by one
 
@@ -60,6 +61,7 @@ def places(difference: Difference, part: Part) -> Iterator[Place]:
         _distances(difference, part),
         *_signs(difference),
         _sizes(difference),
+        _some_slices(difference, part),
     ):
         if found is not None:
             yield found
@@ -109,7 +111,7 @@ def _box(difference: Difference, part: Part) -> Place | None:
     chosen, words, alone, counts = [], [], True, []
     for axis, (some, judged) in enumerate(zip(sides(wrong), sides(there), strict=True)):
         own = part.places[axis]
-        if len(some) == len(judged) or not structured(some, judged):
+        if len(some) == len(judged) or not structured(some):
             chosen.append(np.arange(len(own)))
             continue
         chosen.append(some)
@@ -125,6 +127,23 @@ def _box(difference: Difference, part: Part) -> Place | None:
         return Place(mask, said, alone)
     said = _("one part ({places})").format(places=", ".join(words))
     return Place(mask, said, alone=True)
+
+
+def _some_slices(difference: Difference, part: Part) -> Place | None:
+    """Some slices along one axis, in no order."""
+    found = None
+    for axis, (some, judged) in enumerate(
+        zip(sides(difference.wrong), sides(difference.there), strict=True)
+    ):
+        if len(some) > MOST_SHARE * len(judged) or structured(some):
+            continue
+        if found is not None:  # scattered in several directions
+            return None
+        mask = np.zeros(difference.wrong.shape, dtype=bool)
+        np.moveaxis(mask, axis, 0)[some] = True
+        own = part.places[axis]
+        found = Place(mask, set_said(part.axes[axis], own[some], own[judged], len(judged)))
+    return found
 
 
 def _distances(difference: Difference, part: Part) -> Place | None:

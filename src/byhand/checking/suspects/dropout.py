@@ -68,7 +68,7 @@ def _dropped(scene: Scene) -> Iterator[Edit]:
         "it follows if some of it is dropped and the rest is larger by 1/(1 - {rate}), as dropout "
         "leaves it; the model drops nothing"
     )
-    if target.address.endswith(PLACES) and (rate := _rate(scene)):
+    if target.address.endswith(PLACES) and (rate := shown_rate(scene)):
         dropped = then("dropped", values=values, rate=rate)
         yield from made(scene, [target], _left_on(said, rate, dropped))
     mixes, adds = target.op == "mix", target.op == "add" and target.address.endswith(SUMS)
@@ -77,7 +77,7 @@ def _dropped(scene: Scene) -> Iterator[Edit]:
         yield from made(scene, [target], _left_on(said, rate, wrong))
 
 
-def _rate(scene: Scene) -> Fraction | None:
+def shown_rate(scene: Scene) -> Fraction | None:
     """The rate that the claimed line shows: most of it is 1/(1 - rate) times the expected value."""
     values, expected = scene.context.values, scene.context.expected
     if values is None or expected is None or values.shape != expected.shape:

@@ -28,9 +28,9 @@ class Grid:
     float: str | None = None
 
 
-def on_grid(data: Data, grid: Grid) -> Data:
-    """The numbers on the grid that they make themselves."""
-    step = scales(data, grid)
+def on_grid(data: Data, grid: Grid, scale: Data | None = None) -> Data:
+    """The numbers on a grid: that of the scales given, or the one that they make themselves."""
+    step = scales(data, grid) if scale is None else scale
     inside = np.where(np.isfinite(data), data, 0.0) / step
     whole = np.rint(inside) if grid.float is None else rounded_to(grid.float, inside)
     result: Data = np.where(np.isfinite(data), whole * step, data)

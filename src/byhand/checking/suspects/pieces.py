@@ -12,9 +12,9 @@ import numpy as np
 
 from byhand.checking.suspects.casts import rounded_to
 from byhand.checking.suspects.edited import Data, Edited
-from byhand.checking.suspects.grids import Grid, on_grid
+from byhand.checking.suspects.grids import Grid, on_grid, scales
 from byhand.numbers.allowed import Range
-from byhand.numbers.allowed.ranges import wide
+from byhand.numbers.allowed.ranges import TYPICAL, wide
 
 
 class Pieces(Edited):
@@ -83,22 +83,33 @@ class Pieces(Edited):
 
     def on_grid(self, x: Range, *, grid: Grid) -> Range:
         """x as whole numbers times a scale: quantised, and back."""
-        near = self.rounded(x, lambda data: on_grid(data, grid))
-        return self._stored(near.mid, near.radius(), near.usual)
-
-    def limited(self, x: Range, *, low: float | None, high: float | None) -> Range:
-        """Each entry, at least `low` and at most `high`."""
-        near = self.rounded(x, lambda data: np.clip(data, low, high))
-        return self._stored(near.mid, near.radius(), near.usual, absent=near.absent)
-
-    def flushed(self, x: Range, *, below: float) -> Range:
-        """Each entry, 0 where its size is below a limit."""
-        return self.rounded(x, lambda data: np.where(np.abs(data) < below, 0.0, data))
-
-    def size_alone(self, x: Range) -> Range:
-        """The size of each entry, without its sign: errors stay as they are."""
         x = self._read(x)
-        return Range(np.abs(wide(x.mid)), x.radius(), x.usual, x.absent)
+        rad, mid = x.radius(), wide(x.mid)
+        step = scales(mid, grid)
+        near = self.rounded(x, lambda data: on_grid(data, grid, step))
+        if rad is not None:  # the scale moves with the largest number
+            wider = np.abs(scales(np.abs(mid) + np.where(np.isfinite(rad), rad, 0.0), grid) - step)
+            near.rad = near.rad + (np.abs(near.mid) / step + 1) * wider
+        return self._once_more(near)
+
+    def to_decimals(self, x: Range, *, places: int) -> Range:
+        """x rounded to so many decimals, as floats hold them."""
+        return self._once_more(self.rounded(x, lambda data: np.round(data, places)))
+
+    def limited(self, x: Range, *, low: float, high: float) -> Range:
+        """Each entry, at least `low` and at most `high`; ±∞ stand for no limit."""
+        return self._once_more(self.rounded(x, lambda data: np.clip(data, low, high)))
+
+    def _once_more(self, near: Range) -> Range:
+        """Rounded numbers, worked out and stored in the format: some roundings more."""
+        rad, room = near.radius(), np.abs(wide(near.mid)) * (4 * self.precision.work.half)
+        usual = near.usual
+        return self._stored(
+            near.mid,
+            room if rad is None else rad + room,
+            room * TYPICAL if usual is None else np.hypot(usual, room * TYPICAL),
+            absent=near.absent,
+        )
 
     def _where_changed(self, changed: Data, there: Range, elsewhere: Range) -> Range:
         """The entries of one range where something changed, and of another elsewhere."""

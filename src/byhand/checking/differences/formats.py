@@ -1,0 +1,314 @@
+"""Numbers that were dropped, rounded, quantised or clamped after they had been worked out.
+
+Each leaves a mark on the claimed numbers themselves: zeros, short significands, whole multiples of
+a scale, few decimals, a plateau.  The mark is looked for first; then the numbers must be what
+follows, rounded so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from byhand.checking.differences.axes import Part
+from byhand.checking.differences.closeness import Fitted, near, room_of
+from byhand.checking.differences.constants import recognised, shown
+from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
+from byhand.checking.differences.fits import fitted_factor
+from byhand.checking.differences.places import places, sides
+from byhand.checking.suspects.casts import FLOATS, bits_of, rounded_to
+from byhand.checking.suspects.dropout import PLACES, shown_rate
+from byhand.checking.suspects.grids import COLUMN, ROW, TENSOR, Grid, on_grid, scales
+from byhand.checking.suspects.mistakes import number, then
+from byhand.language import _
+
+FEWEST = 12  # numbers that must show a mark
+FEWEST_EACH = 8  # numbers of a slice that must show it
+FEWEST_CLAMPED = 3  # numbers on a plateau
+MOST_PLACES = 6  # decimals
+NARROW = ("float8_e5m2", "float8_e4m3", "bfloat16", "float16", "tf32")  # the narrowest first
+GROUPS = ("16", "32", "64", "128", "256")
+COARSE = 0.1  # of a step: where rounding is larger, a grid cannot be seen
+
+
+def format_readings(difference: Difference) -> Iterator[Reading]:
+    """The mark that a rounding, a dropout or a limit has left on the claimed numbers."""
+    part = Part.of(difference)
+    if part is None or not difference.wrong.any() or not difference.finite.any():
+        return
+    for reader in (_dropped, _zeros, _infinite, _clamped, _narrow, _quantised, _few_decimals):
+        found = list(reader(difference, part))
+        yield from found
+        if found:
+            return
+
+
+# ------------------------------------------------------------------------ dropped
+
+
+def _dropped(difference: Difference, part: Part) -> Iterator[Reading]:
+    """A dropout of any rate; lines where people have one are suspected of it anyway."""
+    if not difference.whole or difference.target.address.endswith(PLACES):
+        return
+    rate = shown_rate(difference.scene)
+    if rate is None or int((difference.claimed == 0).sum()) < FEWEST_CLAMPED:
+        return
+    kept = difference.claimed != 0
+    found = fitted_factor(difference, difference.finite & kept)
+    if found is None or abs(found.value * float(1 - rate) - 1) > 0.01:
+        return
+    yield difference.edit(
+        "dropout",
+        _("it follows if some of it is dropped and the rest is larger by 1/(1 - {rate}), as "
+          "dropout leaves it; the model drops nothing"),
+        _("switch dropout off: model.eval()"),
+        then("dropped", values=difference.claimed, rate=rate),
+        unlikely=2,
+        rate=number(rate),
+    )  # fmt: skip
+
+
+def _zeros(difference: Difference, part: Part) -> Iterator[Reading]:
+    """Zeros all over the line, where the rest follows."""
+    zero = difference.finite & (difference.claimed == 0) & difference.wrong
+    count = int(zero.sum())
+    right = difference.there & ~difference.wrong
+    if count < FEWEST_CLAMPED or (difference.wrong & ~zero).any() or not right.any():
+        return
+    if next(places(difference, part), None) is None:
+        said = _("{count} of {all} numbers are 0, all over the line; the others follow")
+        yield Description(
+            said.format(count=f"{count:,}", all=f"{int(difference.there.sum()):,}"), 3
+        )
+
+
+# ------------------------------------------------------------------------ limited
+
+
+def _infinite(difference: Difference, part: Part) -> Iterator[Reading]:
+    """Infinite numbers where a format has no larger one."""
+    at = difference.there & np.isfinite(difference.expected)
+    endless = at & np.isinf(difference.claimed)
+    if not endless.any() or (difference.wrong & ~endless).any():
+        return
+    size = np.abs(difference.expected)
+    for name in ("float16", "float8_e5m2", "float8_e4m3"):
+        largest = FLOATS[name][2]
+        if size[endless].min() >= largest * (1 - 2.0**-9) and size[at & ~endless].max(
+            initial=0.0
+        ) <= largest * (1 + 2.0**-9):
+            said = _("the numbers beyond {largest}, the largest of {format}, are infinite")
+            yield Description(said.format(largest=f"{largest:,.0f}", format=name), 5)
+            return
+
+
+def _clamped(difference: Difference, part: Part) -> Iterator[Reading]:
+    """A plateau: numbers above a limit, or below one, are the limit."""
+    at = difference.finite
+    claimed, own, room = difference.claimed[at], difference.expected[at], difference.room[at]
+    high, low = float(claimed.max()), float(claimed.min())
+    above, below = own > high + 8 * room, own < low - 8 * room
+    top = int(above.sum()) >= FEWEST_CLAMPED and bool((claimed[above] == high).all())
+    bottom = int(below.sum()) >= FEWEST_CLAMPED and bool((claimed[below] == low).all())
+    if (not top and not bottom) or high == low:
+        return
+    limits = (low if bottom else -np.inf), (high if top else np.inf)
+    predicted = np.clip(difference.expected, *limits)
+    if not near(difference, predicted, room_of(difference)):
+        return
+    told = [_limit(difference, value) for value in limits]
+    said = (
+        _("it follows if numbers are clamped to {low} … {high}; the model does not clamp them")
+        if top and bottom
+        else _("it follows if numbers are at most {high}; the model does not clamp them")
+        if top
+        else _("it follows if numbers are at least {low}; the model does not clamp them")
+    )
+    yield difference.edit(
+        "clamped",
+        said,
+        _("look for a clamp, or for a format with a smaller range"),
+        then("limited", low=limits[0], high=limits[1]),
+        fitted=sum(not known for _words, known in told),
+        unlikely=1,
+        low=told[0][0],
+        high=told[1][0],
+    )
+
+
+def _limit(difference: Difference, value: float) -> tuple[str, bool]:
+    """A limit in words, and whether it is a known constant; an infinite one has no words."""
+    if np.isinf(value):
+        return "", True
+    found = Fitted(value, 2.0**-26 * abs(value))
+    constant = recognised(found, difference.scene)
+    return (shown(found), False) if constant is None else (constant.written, True)
+
+
+# ------------------------------------------------------------------------ rounded
+
+
+def _narrow(difference: Difference, part: Part) -> Iterator[Reading]:
+    """Slices, or the whole line, whose numbers a narrower format holds exactly."""
+    bits = bits_of(difference.scene.context.precision)
+    for name in NARROW:
+        if FLOATS[name][0] >= bits:
+            continue
+        held = _held(difference, name)
+        if not (held | ~difference.finite).any():
+            continue
+        if (held | ~difference.finite).all() and _shows(difference, difference.finite):
+            said = _("every number of this line is a number of {format}")
+            yield Description(said.format(format=name), 3)
+            return
+        for axis in range(held.ndim):
+            found = _held_slices(difference, held, axis)
+            if found is not None and _rounded_there(difference, name, found):
+                yield _cast_edit(difference, part, name, found)
+                return
+
+
+def _held(difference: Difference, name: str) -> Truths:
+    """The numbers that a format holds exactly."""
+    claimed = np.where(difference.finite, difference.claimed, 0.0)
+    return np.asarray(difference.finite & (rounded_to(name, claimed) == claimed))
+
+
+def _held_slices(difference: Difference, held: Truths, axis: int) -> Truths | None:
+    """The slices along an axis that a format holds, as a mask, if there are others too."""
+    rest = tuple(other for other in range(held.ndim) if other != axis)
+    counted = difference.finite & (difference.claimed != 0)
+    whole = (held | ~difference.finite).all(axis=rest) & (counted.sum(axis=rest) >= FEWEST_EACH)
+    if not whole.any() or whole.all():
+        return None
+    shape = tuple(-1 if each == axis else 1 for each in range(held.ndim))
+    return np.broadcast_to(whole.reshape(shape), held.shape)
+
+
+def _shows(difference: Difference, at: Truths) -> bool:
+    """Whether there are enough different numbers to show a format."""
+    return len(np.unique(difference.claimed[at][:4096])) >= FEWEST
+
+
+def _rounded_there(difference: Difference, name: str, mask: Truths) -> bool:
+    """Whether everything that differs is what follows, rounded to a format, in this part."""
+    if (difference.wrong & ~mask).any() or not _shows(difference, mask & difference.finite):
+        return False
+    at = mask & difference.finite
+    bits, least, _largest = FLOATS[name]
+    own, claimed = difference.expected[at], difference.claimed[at]
+    step = np.maximum(np.abs(claimed) * 2.0**-bits, 2.0**least)
+    return bool((np.abs(claimed - own) <= 1.01 * step + 8 * difference.room[at]).all())
+
+
+def _cast_edit(difference: Difference, part: Part, name: str, mask: Truths) -> Reading:
+    own = difference.scene.context.precision.partition("+")[0].rpartition(":")[2]
+    return difference.edit(
+        "precision",
+        _("it follows if one part ({place}) is rounded to {other}; the claims are said to be "
+          "{own}"),
+        _("keep {own} here; do not cast to {other}"),
+        then("cast_part", format=name, where=part.laid(mask, False)),
+        unlikely=1,
+        place=part.box_said(sides(mask)),
+        other=name,
+        own=own,
+    )  # fmt: skip
+
+
+def _quantised(difference: Difference, part: Part) -> Iterator[Reading]:
+    """Whole multiples of a scale: of the line's, of each row's, each column's, each group's."""
+    unit = 2.0 ** -bits_of(difference.scene.context.precision)
+    if not difference.whole or not difference.finite.all():
+        return
+    for grid in _grids(difference):
+        if grid.float is None and grid.levels * unit > COARSE:
+            continue
+        if not _on_grid(difference.claimed, grid, unit):
+            continue
+        step = scales(difference.expected, grid)
+        off = np.abs(difference.claimed - on_grid(difference.expected, grid))
+        most = step if grid.float is None else 0.07 * np.abs(difference.expected) + step
+        if (off > 1.01 * most + 8 * difference.room).any():
+            continue
+        yield _grid_edit(difference, grid)
+        return
+
+
+def _grids(difference: Difference) -> Iterator[Grid]:
+    """The grids that may be, the coarsest first."""
+    width = difference.expected.shape[-1] if difference.expected.ndim else 1
+    shared = [TENSOR, ROW, COLUMN, *(each for each in GROUPS if width % int(each) == 0)]
+    shared = [each for each in shared if each != str(width)]
+    if difference.expected.ndim < 2:
+        shared = [TENSOR, *shared[3:]]
+    for levels, by_range in ((7, False), (8, False), (15, True), (127, False), (128, False),
+                             (255, True)):  # fmt: skip
+        for by in shared:
+            yield Grid(float(levels), by, by_range)
+    for name in ("float8_e5m2", "float8_e4m3"):
+        for by in shared:
+            yield Grid(FLOATS[name][2], by, float=name)
+
+
+def _on_grid(claimed: Floats, grid: Grid, unit: float) -> bool:
+    """Whether the claimed numbers are on the grid that they make themselves."""
+    rows = claimed.reshape(-1, claimed.shape[-1]) if claimed.ndim else claimed.reshape(1, 1)
+    if grid.by not in (TENSOR, COLUMN):
+        rows = rows[:: max(1, len(rows) // 8)]  # some rows will do, at first
+    inside = np.abs(rows / scales(rows, grid))
+    if grid.float is None:
+        off, room = np.abs(inside - np.rint(inside)), 4 * unit * np.maximum(inside, 1.0)
+    else:
+        off = np.abs(inside - rounded_to(grid.float, inside))
+        room = 4 * unit * inside
+    telling = (inside > 0.5) & (inside < 0.999 * grid.levels)
+    return bool(int(telling.sum()) >= FEWEST and (off <= room).all())
+
+
+def _grid_edit(difference: Difference, grid: Grid) -> Reading:
+    bits = {7: "int4", 8: "int4", 15: "int4", 127: "int8", 128: "int8", 255: "int8"}
+    shared = {
+        TENSOR: _("one scale for the whole line"),
+        ROW: _("a scale for each row"),
+        COLUMN: _("a scale for each column"),
+    }
+    name = grid.float or bits[int(grid.levels)]
+    return difference.edit(
+        "quantised",
+        _("it follows if the result is quantised to {format}, with {scale}; the model does not "
+          "quantise it"),
+        _("do not quantise this line to {format}"),
+        then("on_grid", grid=grid),
+        unlikely=2,
+        format=name,
+        scale=shared.get(grid.by) or _("a scale for each {count} neighbours").format(count=grid.by),
+    )  # fmt: skip
+
+
+def _few_decimals(difference: Difference, part: Part) -> Iterator[Reading]:
+    """Numbers of a few decimals."""
+    at = difference.finite
+    claimed, own = difference.claimed[at], difference.expected[at]
+    unit = 2.0 ** -bits_of(difference.scene.context.precision)
+    size = np.abs(claimed)
+    for count in range(MOST_PLACES + 1):
+        ten = 10.0**count
+        room = 2 * unit * size * ten
+        clear = (size > 0) & (room < COARSE)
+        if not (np.abs(claimed * ten - np.rint(claimed * ten)) <= room + 1e-9).all():
+            continue
+        if int(clear.sum()) < FEWEST or len(np.unique(claimed[clear][:4096])) < 3:
+            return
+        if (np.abs(claimed - own) > 0.51 / ten + 8 * difference.room[at]).any():
+            return
+        yield difference.edit(
+            "decimals",
+            _("it follows if the result is rounded to {count} decimals; the model keeps them all"),
+            _("do not round this line, and dump it in full"),
+            then("to_decimals", places=count),
+            unlikely=1,
+            count=count,
+        )
+        return
