@@ -25,7 +25,7 @@ def dump(model: Any, text: str) -> dict[str, Any]:
     import byhand
 
     found: dict[str, Any] = {}
-    for step in byhand.trace(model, text, float="float32"):
+    for step in byhand.trace(model, text, float="float32").values():
         if not step.whole:
             empty = -np.inf if step.address.endswith(".scores") else 0.0
             found[step.address] = np.ma.filled(np.ma.asarray(step.array), empty).copy()

@@ -1,6 +1,6 @@
 """The planted bugs in sparse dumps: block outputs and logits, or logits alone.
 
-python -m benchmarks.planted.sparse [--mode=blocks|logits] [--format=F] [--seed=N] [BUG …]
+python -m benchmarks.planted.sparse [--mode=blocks|logits] [--format=F] [--seed=N] [--every=N] [BUG …]
 
 Without bugs to plant (`--correct`), every line must follow or be near to what is expected.
 """
@@ -68,14 +68,19 @@ def found(bug: str, family: str, format: str, mode: str, seed: int = 0) -> Spars
 
 
 def everything(
-    names: list[str], formats: list[str], modes: list[str], seed: int
+    names: list[str], formats: list[str], modes: list[str], seed: int, every: int = 1
 ) -> Iterator[Sparse]:
-    """Every bug that needs no padding, in every family."""
-    for bug in map(BUGS.__getitem__, names or BUGS):
-        for format in bug.formats if not bug.padding else ():
-            for family in bug.shows if format in formats else ():
-                for mode in modes:
-                    yield found(bug.name, family, format, mode, seed)
+    """Every bug that needs no padding, in every family; or every so many of them."""
+    ports = [
+        (bug.name, family, format, mode)
+        for format in formats
+        for mode in modes
+        for bug in map(BUGS.__getitem__, names or BUGS)
+        for family in bug.shows
+        if format in bug.formats and not bug.padding
+    ]
+    for bug, family, format, mode in ports[seed % every :: every]:
+        yield found(bug, family, format, mode, seed)
 
 
 def correct(formats: list[str], modes: list[str], seed: int) -> Iterator[tuple[str, Marked]]:
@@ -115,7 +120,7 @@ def main(arguments: list[str]) -> None:
             print(label, line.address, line.verdict.value, line.times, line.near, line.suspects)
         return
     results = []
-    for each in everything(names, formats, modes, seed):
+    for each in everything(names, formats, modes, seed, int(options.get("every", "1"))):
         results.append(each)
         print(_told(each), flush=True)
     for format in formats:

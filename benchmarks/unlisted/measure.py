@@ -40,6 +40,8 @@ from byhand.plan import Plan
 
 RECORD = Path(__file__).parents[2] / "docs" / "check-unlisted.json"
 CLEAR = 2.0  # an effect of so many times the bound must be found
+FAR = 32.0  # one of so many times the usual rounding error can be seen, if not proven
+AFTER_LOGITS = ("probs", "next")  # steps that a sparse dump does not have
 LARGEST = 1e300  # stands for infinity, which JSON does not know
 BLOCK = re.compile(r"^block\.\d+\.")
 CAUSE, DESCRIBED, PLACED, NOTHING = "cause", "described", "placed", "nothing"
@@ -63,6 +65,7 @@ class Found:
     said: tuple[str, ...]  # the sentence that counts, or else the first one
     offered: int  # causes that are named, the same in later blocks once
     false: tuple[str, ...]  # of those the false ones, with their lines
+    words_alone: tuple[str, ...]  # those that are true by their words, and predict no other text
     ask: str | None  # the step that it asks for
 
     @property
@@ -75,6 +78,11 @@ class Found:
         return min(self.shares) >= CLEAR
 
     @property
+    def visible(self) -> bool:
+        """Whether its effects are clear, or far more than rounding usually does."""
+        return self.clear or min(self.times) >= FAR
+
+    @property
     def step_named(self) -> bool:
         """Whether the first error is where it should be, and every mistake's line is an error."""
         return self.first == self.lines[0] and all(self.wrong)
@@ -82,7 +90,8 @@ class Found:
     @property
     def explained(self) -> bool:
         """Whether every mistake is named or described, and truly."""
-        return self.step_named and all(each in TRUE for each in self.told)
+        where = self.step_named or not self.clear
+        return where and all(each in TRUE for each in self.told)
 
     @property
     def half(self) -> bool:
@@ -106,13 +115,13 @@ def found(name: str, family: str, format: str, mode: str = "full", seed: int = 0
     values = thinned(dump(change, family, format, seed=seed), mode)
     with keeping() as kept:
         marking, _replay = checked(values, family, format, seed=seed)
-    judge = _Truth(change, family, format, mode, seed, kept.plans)
+    judge = _Truth(change, family, format, mode, seed, kept)
     shows = sorted((part.shows[family] for part in change.parts), key=order.__getitem__)
     parts = sorted(change.parts, key=lambda part: order[part.shows[family]])
     lines = [claimed_after(step, list(values), order) for step in shows]
     at = {line.claim.name: line for line in marking.lines}
     told = [_told(part, at[line], judge) for part, line in zip(parts, lines, strict=True)]
-    offered, false = _causes(marking, judge)
+    offered, false, words_alone = _causes(marking, judge)
     error = marking.first_error
     return Found(
         name, family, format, mode,
@@ -125,6 +134,7 @@ def found(name: str, family: str, format: str, mode: str = "full", seed: int = 0
         said=tuple(said for _how, said in told),
         offered=offered,
         false=false,
+        words_alone=words_alone,
         ask=error.ask if error else None,
     )  # fmt: skip
 
@@ -143,7 +153,7 @@ class _Truth:
         format: str,
         mode: str,
         seed: int,
-        plans: dict[tuple[str, str], Plan],
+        plans: Mapping[str, Sequence[Plan]],
     ) -> None:
         self.change, self.plans = change, plans
         self.ids = text_ids(family, seed)
@@ -163,11 +173,9 @@ class _Truth:
         return any(tells(sentence, part, self.ids) for part in self.change.parts)
 
     def predicted(self, address: str, sentence: str) -> bool:
-        plan = self.plans.get((address, sentence))
-        return plan is not None and predicts(plan, self.other, address)
-
-    def cause(self, address: str, sentence: str) -> bool:
-        return self.told(sentence) or self.predicted(address, sentence)
+        """Whether the edited plan gives what the port gives for the other text."""
+        plans = self.plans.get(sentence, ())
+        return any(predicts(plan, self.other, address) for plan in plans)
 
 
 def _told(part: Part, line: Marked, judge: _Truth) -> tuple[str, str]:
@@ -183,16 +191,24 @@ def _told(part: Part, line: Marked, judge: _Truth) -> tuple[str, str]:
     return NOTHING, next(iter((*causes, *line.described)), "")
 
 
-def _causes(marking: MarkedText, judge: _Truth) -> tuple[int, tuple[str, ...]]:
-    """How many causes are named, and the false ones.  A repetition counts only if it is false."""
-    offered, false = 0, []
+def _causes(marking: MarkedText, judge: _Truth) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    """How many causes are named, the false ones, and those that only their words make true.
+
+    A repetition in a later block counts only if it is false.
+    """
+    offered, false, words_alone = 0, [], []
     for line in marking.lines:
         for each in line.suspects:
-            true = judge.cause(line.claim.address, each.sentence)
-            offered += line.like is None or not true
-            if not true:
-                false.append(f"{line.address}: {each.sentence}")
-    return offered, tuple(false)
+            offered += line.like is None
+            if judge.predicted(line.claim.address, each.sentence):
+                continue
+            said = f"{line.address}: {each.sentence}"
+            if judge.told(each.sentence):
+                words_alone.append(said)
+            else:
+                offered += line.like is not None
+                false.append(said)
+    return offered, tuple(false), tuple(words_alone)
 
 
 def jobs(
@@ -209,9 +225,14 @@ def jobs(
         for mode in modes
         for format in formats
         for name in (names or CHANGES)
-        if format in CHANGES[name].formats
+        if format in CHANGES[name].formats and (mode == "full" or _in_logits(CHANGES[name]))
         for family in CHANGES[name].families[: 1 if brief else None]
     ]
+
+
+def _in_logits(change: Change) -> bool:
+    steps = (step for part in change.parts for step in part.shows.values())
+    return not any(step in AFTER_LOGITS for step in steps)
 
 
 def everything(wanted: Sequence[tuple[str, str, str, str, int]], processes: int) -> Iterator[Found]:
@@ -239,7 +260,7 @@ def _broken(job: tuple[str, str, str, str, int], why: str) -> Found:
     number = len(lines)
     return Found(
         name, family, format, mode, lines, (LARGEST,) * number, (LARGEST,) * number, None,
-        (False,) * number, (NOTHING,) * number, (why,) * number, 0, (), None,
+        (False,) * number, (NOTHING,) * number, (why,) * number, 0, (), (), None,
     )  # fmt: skip
 
 

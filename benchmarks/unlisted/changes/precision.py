@@ -229,7 +229,7 @@ def tf32_product(port: Port) -> None:
     "e^x by a table of 64 steps in softmax",
     "block.0.attn.weights",
     "gpt2",
-    r"approx|table|steps?|exp|{64}|grid",
+    r"approx|table of|\bexp\b|{64}|grid|1/64|{0.015625}",
     formats=FLOAT32,
 )
 def exp_by_table(port: Port) -> None:
@@ -269,7 +269,7 @@ def int8_embedding(port: Port) -> None:
     "norm's result in float16 with 5 bits dropped (fp11)",
     "block.1.mlp.norm.out",
     "gpt_neox",
-    r"[56] bits|representable|narrow|coarse|rounded",
+    r"[56] bits|representable|narrow|coarse|rounded|number of bfloat16",
     formats=FLOAT32,
 )
 def six_bits(port: Port) -> None:

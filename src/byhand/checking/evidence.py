@@ -158,7 +158,8 @@ def _fits(trial: Trial) -> bool:
 def _nearer_than_the_model(trial: Trial, before: Judged, line: Line) -> bool:
     """Whether the claim is clearly nearer to the edit than to the model, where it holds numbers."""
     wrong = before.shares > 1
-    if wrong.any() and not np.isfinite(line.values[wrong]).any():
+    claims = np.broadcast_to(line.values, wrong.shape)
+    if wrong.any() and not np.isfinite(claims[wrong]).any():
         return trial.explained > 0
     return trial.gain is None or trial.gain >= AHEAD
 
@@ -198,7 +199,7 @@ def _says_it_all(simpler: Trial, trial: Trial) -> bool:
     Numbers read off the claim say nothing where a mistake without them fits alike.  Two edits that
     give the same numbers are one mistake, told in the simpler way.
     """
-    if simpler.edit.fitted < trial.edit.fitted:
+    if simpler.edit.fitted < trial.edit.fitted or simpler.edit.sentence == trial.edit.sentence:
         return True
     return _same(simpler.judged, trial.judged) and (
         simpler.edit.kind == trial.edit.kind or simpler.price < trial.price

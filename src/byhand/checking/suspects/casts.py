@@ -30,6 +30,9 @@ FLOATS = {
 INT8 = "int8"
 INT8_ROWS = "int8 by rows"
 LEVELS = 127.0  # the largest int8 value in use
+FINE = 24  # bits of a format in which multiples of a step can be told from other numbers
+WHOLE = 1e-3  # how far a multiple of a step may be from a whole one, as float32 rounds them
+ENOUGH, SHARE = 4, 8  # numbers that need the last bit of a format: so many, and one in so many
 PRODUCTS = ("linear", "scores", "mix", "head_outputs")
 IDS = ("given", "argmax")
 UNCAST = ("bias", "table", "slopes")  # added to a product, not a factor of it
@@ -81,6 +84,8 @@ def _cast(
 
 
 def _result(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
+    if not shows(name, own, scene.context.values):
+        return
     said = _("it follows if the result is rounded to {other}; the claims are said to be {own}")
     cast = then("cast", format=name)
     yield from _cast(scene, [scene.target], said, cast, name, own, unlikely)
@@ -102,7 +107,7 @@ def _inputs(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
     said = _("it follows if what goes into this line is rounded to {other}; the claims are said to "
              "be {own}")  # fmt: skip
     yield from _cast(scene, steps, said, cast_inputs, name, own, unlikely)
-    if name != "tf32":
+    if name != "tf32" and shows(name, own, scene.context.values):
         said = _("it follows if what goes in and what comes out is rounded to {other}; the claims "
                  "are said to be {own}")  # fmt: skip
         yield from _cast(scene, steps, said, cast_all, name, own, unlikely)
@@ -136,11 +141,40 @@ def _weights(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]
 # ------------------------------------------------------------------------ what a value becomes
 
 
+def shows(name: str, own: str, values: Data | None) -> bool:
+    """Whether the format holds all the numbers, and enough of them need its last bit.
+
+    Half of the numbers that were rounded to a format need its last bit; 0, 1 and ½ need none.
+    """
+    if values is None:
+        return True
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[np.isfinite(numbers) & (numbers != 0)]
+    if name in (INT8, INT8_ROWS):
+        return bits_of(own) >= FINE and _in_whole_steps(numbers)
+    bits, least, largest = FLOATS[name]
+    if not np.array_equal(_rounded(numbers, bits, least, largest), numbers):
+        return False
+    using = int(np.count_nonzero(_rounded(numbers, bits - 1, least + 1, largest) != numbers))
+    return using >= max(ENOUGH, len(numbers) / SHARE)
+
+
+def _in_whole_steps(numbers: Data) -> bool:
+    """Whether numbers of a fine format are whole multiples of the largest one over 127."""
+    if len(numbers) < ENOUGH:
+        return False
+    steps = numbers / (np.abs(numbers).max() / LEVELS)
+    return bool((np.abs(steps - np.rint(steps)) < WHOLE).all())
+
+
 def rounded_to(name: str, data: Data) -> Data:
     """The array in a format; values beyond its range become its largest value."""
     if name in (INT8, INT8_ROWS):
         return _whole_steps(data, by_rows=name == INT8_ROWS)
-    bits, least, largest = FLOATS[name]
+    return _rounded(data, *FLOATS[name])
+
+
+def _rounded(data: Data, bits: int, least: int, largest: float) -> Data:
     finite = np.isfinite(data)
     safe = np.where(finite, data, 0.0)
     _part, exponent = np.frexp(safe)
