@@ -54,7 +54,7 @@ def recognised(found: Fitted, scene: Scene) -> Constant | None:
         return Constant(1.0, "1") if value > 0 else Constant(-1.0, "−1")
     known, values, ranks = _known(scene.spec, scene.plan.length)
     fits = np.abs(size - values) <= near
-    own = scene.context.precision.rpartition(":")[2]
+    own = scene.context.precision.partition("+")[0].rpartition(":")[2]
     if own in FLOATS and FLOATS[own][0] < FLOATS["float32"][0]:  # it may be held in the format
         fits |= np.abs(size - rounded_to(own, values)) <= near
     places = np.flatnonzero(fits)

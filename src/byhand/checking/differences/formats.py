@@ -203,7 +203,7 @@ def _rounded_there(difference: Difference, name: str, mask: Truths) -> bool:
 
 
 def _cast_edit(difference: Difference, part: Part, name: str, mask: Truths) -> Reading:
-    own = difference.scene.context.precision.rpartition(":")[2]
+    own = difference.scene.context.precision.partition("+")[0].rpartition(":")[2]
     return difference.edit(
         "precision",
         _("it follows if one part ({place}) is rounded to {other}; the claims are said to be "
