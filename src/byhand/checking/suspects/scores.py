@@ -62,6 +62,8 @@ def _scales(scene: Scene) -> Iterator[Edit]:
         (Quotient(one, Number(Fraction(d))), 2),
         (Number(Fraction(d_head)), 2),
     ]
+    if d % attention.heads == 0 and d != attention.heads * d_head:  # not the width of a head
+        others.append((over_root(d // attention.heads), 0))
     said = {"own": factor(own), "width": d_head}
     change = (
         _("do not scale the scores")
