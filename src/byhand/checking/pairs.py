@@ -23,6 +23,7 @@ from byhand.errors import ByhandError
 from byhand.language import _
 from byhand.numbers.allowed import Judged
 
+MOST_ENTRIES = 1 << 18  # of a line whose parts are read
 MOST_PARTS = 6  # parts that are read on their own
 MOST_ODD = 1 / 4  # of the slices along an axis: so many may differ from the others
 MOST_FIRSTS, MOST_SECONDS = 3, 8  # edits that are followed up, and edits tried on top of each
@@ -108,8 +109,8 @@ def _what_is_wrong_still(trial: Trial) -> tuple[int, int, int]:
 
 
 def _parts(difference: Difference) -> Iterator[Difference]:
-    """The line without what stands out in it, or its wrong slices one by one."""
-    if difference.whole:
+    """The line without what stands out in it, and its wrong slices one by one."""
+    if difference.whole and difference.expected.size <= MOST_ENTRIES:
         yield from islice(chain(_all_but_a_pile(difference), _by_slices(difference)), MOST_PARTS)
 
 
@@ -125,25 +126,31 @@ def _all_but_a_pile(difference: Difference) -> Iterator[Difference]:
 def _by_slices(difference: Difference) -> Iterator[Difference]:
     seen = set()
     for axis in range(difference.expected.ndim):
+        yield from _one_by_one(difference, axis)
         for kept in _slices(difference, axis):
             if (axis, kept.tobytes()) not in seen:
                 seen.add((axis, kept.tobytes()))
                 yield _only(difference, axis, kept)
 
 
+def _one_by_one(difference: Difference, axis: int) -> Iterator[Difference]:
+    """Each of a few wrong slices along an axis, as if the others were right."""
+    rest = tuple(other for other in range(difference.expected.ndim) if other != axis)
+    wrong = np.asarray(difference.wrong.any(axis=rest))
+    places = np.flatnonzero(wrong)
+    for place in places if 2 <= len(places) <= FEW < len(wrong) else ():
+        shape = [1] * difference.expected.ndim
+        shape[axis] = -1
+        others = (wrong & (np.arange(len(wrong)) != place)).reshape(shape)
+        claimed = np.where(others, difference.expected, difference.claimed)
+        yield replace(difference, claimed=claimed)
+
+
 def _slices(difference: Difference, axis: int) -> Iterator[Truths]:
     """Sets of slices along an axis that may have a mistake of their own."""
     rest = tuple(other for other in range(difference.expected.ndim) if other != axis)
-    wrong = np.asarray(difference.wrong.any(axis=rest))
-    count, places = len(wrong), np.flatnonzero(wrong)
-    if 2 <= len(places) <= FEW < count:
-        for place in places:
-            kept = ~wrong
-            kept[place] = True
-            yield kept
-        return
     for odd in _odd(difference, rest):
-        if 0 < odd.sum() <= MOST_ODD * count:
+        if 0 < odd.sum() <= MOST_ODD * len(odd):
             yield ~odd
 
 
