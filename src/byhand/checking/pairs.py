@@ -101,7 +101,7 @@ def explains_a_part(trial: Trial, before: Judged) -> bool:
     )
 
 
-def _what_is_wrong_still(trial: Trial) -> tuple[int, int, int]:
+def _what_is_wrong_still(trial: Trial) -> tuple[int, int, bool, int]:
     return int((trial.judged.shares > 1).sum()), *trial.price
 
 
@@ -220,6 +220,7 @@ def _both(difference: Difference, first: Edit, second: Edit) -> Iterator[Edit]:
             plan,
             first.unlikely + second.unlikely + 2,
             first.fitted + second.fitted,
+            read=True,
         )
 
 
