@@ -25,8 +25,8 @@ from byhand.checking.suspects import Edit
 from byhand.checking.verdicts import Evidence, Suspect
 from byhand.numbers.allowed import Judged
 
-LEFT = 2.0  # × the usual rounding error: what a cause leaves at most, all over
-IN_A_ROW = 4.0  # the same for the worst row
+LEFT = 3.0  # × the usual rounding error: what a cause leaves at most, all over
+IN_A_ROW = 5.0  # the same for the worst row
 AHEAD = 4.0  # × the usual rounding error: by how much a claim is clearly nearer to one of two
 WRITTEN = 32.0  # × the usual rounding error that a cause of a handwritten line leaves at most
 CLEARLY_BETTER = 4.0  # factor by which a cause must leave less, where the evidence is weak
