@@ -82,7 +82,7 @@ def _copy_edit(difference: Difference, address: str, place: Place) -> Reading:
         if later:
             draft.sooner(address, before=step.address)
         if place.whole:
-            draft.keep(step.address, address)
+            draft.change(step.address, op="copied", inputs={"x": address}, only=True)
             return
         moved = draft.aside(step.address)
         reads = {"x": moved, "y": address}

@@ -218,9 +218,9 @@ def _sizes(difference: Difference) -> Place | None:
     right = size[~wrong]
     low, high = float(right.min()), float(right.max())
     if least > high:
-        said, when = _("numbers above {limit} in size"), When("large", (least + high) / 2)
+        said, when = _("numbers above {limit} in size"), When("large", plainest(high, least))
     elif most < low:
-        said, when = _("numbers below {limit} in size"), When("small", (most + low) / 2)
+        said, when = _("numbers below {limit} in size"), When("small", plainest(most, low))
     else:
         return None
     mask = np.asarray(when.chooses(difference.expected))
@@ -290,6 +290,16 @@ def _noise(difference: Difference) -> str | None:
 def _heavy(values: Floats) -> bool:
     """Whether some values are far larger than the others, unlike noise."""
     return float(np.abs(values).max()) > 6 * float(values.std())
+
+
+def plainest(low: float, high: float) -> float:
+    """The number of fewest digits between two others, and nearest to their middle."""
+    middle = (low + high) / 2
+    for digits in range(12):
+        found = float(f"{middle:.{digits}e}")
+        if low < found < high:
+            return found
+    return middle
 
 
 def percent(share: float) -> str:

@@ -80,6 +80,7 @@ def _lengths(difference: Difference, part: Part) -> Iterator[Reading]:
     length = float(np.median(lengths[wrong]))
     room = np.linalg.norm(np.hypot(difference.room, stored_again(difference, difference.claimed)),
                           axis=-1)  # fmt: skip
+    room = np.maximum(room, 2.0**-22 * length)
     if not length or (np.abs(lengths - length)[wrong] > 4 * room[wrong]).any():
         return
     factors = np.where(wrong, length / np.where(own > 0, own, 1.0), 1.0)[..., None]

@@ -51,7 +51,8 @@ class Pieces(Edited):
         each = np.array(np.broadcast_to(factors, x.shape), dtype=np.float64)
         if when is not None:
             each = np.where(when.chooses(wide(self._read(x).mid)), each, 1.0)
-        weighed = self.multiply(x, Range(each, relative=relative))
+        usual = np.abs(each) * (TYPICAL * relative) if relative else None
+        weighed = self.multiply(x, Range(each, None, usual, relative=relative))
         if not each.all():  # no rounding makes anything else of a product with 0
             for part in (weighed.rad, weighed.usual):
                 if part is not None:
@@ -127,9 +128,13 @@ class Pieces(Edited):
         """x rounded to whole multiples of a step."""
         return self._once_more(self.rounded(x, lambda data: np.rint(data / step) * step))
 
+    def copied(self, x: Range) -> Range:
+        """The value, stored once more: what comes back after something was added and taken off."""
+        return self._once_more(Range(wide(x.mid), x.radius(), x.usual, x.absent))
+
     def patched(self, x: Range, y: Range, *, where: Data) -> Range:
         """x with the entries of y where `where` is True; y may have another shape."""
-        other = self.moved(lambda data: data.reshape(x.shape), self.present(y))
+        other = self.moved(lambda data: data.reshape(x.shape), self.copied(self.present(y)))
         return self._where_changed(np.broadcast_to(where, x.shape), other, x)
 
     def picked(self, x: Range, *, order: Data) -> Range:
