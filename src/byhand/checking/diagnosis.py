@@ -64,7 +64,7 @@ def diagnosed(
         return Diagnosis()
     context = _context(replay, around, region, line, judged)
     scene = Scene(replay.plan, tuple(region.steps), target, replay.model, context)
-    numbers = target.op != "argmax" and not line.claim.by_hand
+    numbers = target.op == "argmax" or not line.claim.by_hand  # ids are written alike by all
     difference = Difference.of(scene, judged.claimed) if numbers else None
     seen = list(readings(difference)) if difference is not None else []
     tried = [each for each in seen if isinstance(each, Edit)]

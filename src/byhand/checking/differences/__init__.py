@@ -21,11 +21,12 @@ from byhand.checking.differences.mixing import mix_readings
 from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
+from byhand.checking.differences.row_rules import rule_readings
 from byhand.checking.differences.sharing import share_readings
 from byhand.checking.differences.slopes import slope_readings
 from byhand.checking.differences.stale import stale_readings
 from byhand.checking.differences.statistics import statistic_readings
-from byhand.checking.differences.tables import table_readings
+from byhand.checking.differences.tables import id_readings, table_readings
 from byhand.checking.differences.turning import turning_readings
 
 __all__ = ["Description", "Difference", "Reading", "readings"]
@@ -46,6 +47,7 @@ READERS: tuple[Reader, ...] = (
     stale_readings,
     format_readings,
     table_readings,
+    rule_readings,
 )
 STUMBLES: tuple[type[Exception], ...] = (ArithmeticError, ValueError, IndexError)  # tests: none
 
@@ -56,7 +58,7 @@ def readings(difference: Difference) -> Iterator[Reading]:
     A check must not end because a reader stumbles over numbers that nobody thought of: it then
     sees nothing.  The tests do not forgive that.
     """
-    for reader in READERS:
+    for reader in (id_readings,) if difference.target.op == "argmax" else READERS:
         try:
             with np.errstate(all="ignore" if STUMBLES else None):
                 found = list(reader(difference))
