@@ -20,6 +20,7 @@ from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
 from byhand.checking.differences.statistics import statistic_readings
+from byhand.checking.differences.sums import sum_readings
 from byhand.checking.differences.tables import table_readings
 from byhand.checking.differences.turning import turning_readings
 
@@ -31,6 +32,7 @@ READERS: tuple[Reader, ...] = (
     product_readings,
     function_readings,
     statistic_readings,
+    sum_readings,
     turning_readings,
     copy_readings,
     move_readings,
