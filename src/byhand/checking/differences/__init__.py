@@ -23,6 +23,7 @@ from byhand.checking.differences.statistics import statistic_readings
 from byhand.checking.differences.sums import sum_readings
 from byhand.checking.differences.tables import table_readings
 from byhand.checking.differences.turning import turning_readings
+from byhand.checking.differences.updates import update_readings
 
 __all__ = ["Description", "Difference", "Reading", "readings"]
 
@@ -33,6 +34,7 @@ READERS: tuple[Reader, ...] = (
     function_readings,
     statistic_readings,
     sum_readings,
+    update_readings,
     turning_readings,
     copy_readings,
     move_readings,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.differences.difference import Description, Floats, Reading
+from byhand.checking.differences.matrix_more import cut_readings, more_kinds
 from byhand.checking.differences.product import (
     Places,
     Product,
@@ -37,7 +38,7 @@ def kind_readings(product: Product) -> Iterator[Reading]:
     """The one way in which the whole matrix differs, if there is one."""
     if product.count < LEAST or not len(product.sample):
         return
-    for read in (_reordered, _grouped, _shifted, _levelled, _of_another):
+    for read in (_reordered, cut_readings, _grouped, _shifted, _levelled, _of_another, more_kinds):
         found = list(read(product))
         yield from found
         if any(not isinstance(each, Description) for each in found):
@@ -142,7 +143,7 @@ def _grouped(product: Product) -> Iterator[Reading]:
         if good(aim - flat @ factors, before):
             yield from _factors(product, size, factors, flat)
             return
-        if groups * 2 + 1 < product.count:
+        if groups + 3 <= product.count:
             found = list(_factors_by_output(product, size))
             yield from found
             if found:
@@ -239,7 +240,7 @@ def _shifted(product: Product) -> Iterator[Reading]:
     """Weights shifted by one number for each output and group, as a zero point off by one does."""
     for size in _group_sizes(product):
         groups = len(product.matrix) // size
-        if groups * 2 + 1 >= product.count:
+        if groups + 3 > product.count:
             continue
         sums = product.x.reshape(product.count, groups, size).sum(axis=2)
         part = product.sample
@@ -285,6 +286,8 @@ def _levelled(product: Product) -> Iterator[Reading]:
         if inputs % size == 0 and size < inputs:
             kinds += [(levels, size) for levels in LEVELS]
     kinds += [(levels, "output") for levels in LEVELS[2:]]
+    kinds += [(f"multiples of 1/{2**power}", "matrix") for power in range(3, 13)]
+    kinds += [("powers of two", "matrix")]
     for levels, by in kinds:
         made = Quantised(levels, by)
         if not product.fits(product.times(made(matrix), part), part):
@@ -293,7 +296,9 @@ def _levelled(product: Product) -> Iterator[Reading]:
         said = _(
             "it follows if {name} is rounded to {levels} for each output; the file has it finer"
         )
-        if by != "output":
+        if by == "matrix":
+            said = _("it follows if {name} is rounded to {levels}; the file has it finer")
+        elif by != "output":
             said = _("it follows if {name} is rounded to {levels} in groups of {by} input "
                      "channels; the file has it finer")  # fmt: skip
         yield product.rewritten("precision", said, _("load {name} without quantisation"), made,

@@ -133,14 +133,15 @@ class Product:
 
     def rounded_room(self, columns: Places) -> Floats:
         """The usual error of some columns where every weight may be rounded once more."""
-        if self._format not in NARROW:
+        if self.format_name not in NARROW:
             return self.room[:, columns]
-        unit = TYPICAL * 2.0 ** -bits_of(self._format)
+        unit = TYPICAL * 2.0 ** -bits_of(self.format_name)
         terms = np.square(self.x) @ np.square(self.matrix[:, columns])
         return np.asarray(np.sqrt(np.square(self.room[:, columns]) + unit**2 * terms))
 
     @property
-    def _format(self) -> str:
+    def format_name(self) -> str:
+        """The format of the claims."""
         return self.difference.scene.context.precision.rpartition(":")[2]
 
     def times(self, matrix: Floats, columns: Places | slice = slice(None)) -> Floats:
@@ -151,7 +152,7 @@ class Product:
 
     def _stored(self, matrix: Floats) -> Floats:
         """The matrix as weights of the claim's format, where that is narrow."""
-        return rounded_to(self._format, matrix) if self._format in NARROW else matrix
+        return rounded_to(self.format_name, matrix) if self.format_name in NARROW else matrix
 
     def at(self, row: int, column: int) -> str:
         """The address of an entry of the matrix, as the file has it."""

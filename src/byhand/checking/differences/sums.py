@@ -17,16 +17,18 @@ import numpy as np
 from byhand.checking.differences.axes import Part
 from byhand.checking.differences.closeness import Fitted, rms
 from byhand.checking.differences.constants import Constant, recognised, shown
-from byhand.checking.differences.difference import Difference, Floats, Reading, Truths
+from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
 from byhand.checking.differences.places import Place, places
 from byhand.checking.differences.product import Places, good
 from byhand.checking.suspects.casts import bits_of
+from byhand.checking.suspects.mistakes import then
 from byhand.checking.suspects.scenes import Draft
 from byhand.language import _
-from byhand.plan import Step
+from byhand.plan import WEIGHT, Step
 
 SAMPLE = 4096  # entries that a sum is fitted to
 LEAST = 12  # entries
+FEWEST = 4  # positions that share a row
 MOST_TERMS = 80
 ENOUGH = 1.5  # usual errors that a sum with an unknown factor leaves at most
 UNREAD = ("given", "argmax", "embed_ids")
@@ -47,6 +49,11 @@ def sum_readings(difference: Difference) -> Iterator[Reading]:
         return
     if difference.target.op in UNREAD or not difference.wrong.any():
         return
+    if difference.target.op != "linear":
+        found = list(_same_row(difference))
+        yield from found
+        if found:
+            return
     terms = _terms(difference)
     everywhere = Place(np.ones(difference.wrong.shape, dtype=bool), "")
     for place in (everywhere, *places(difference, part)):
@@ -54,6 +61,57 @@ def sum_readings(difference: Difference) -> Iterator[Reading]:
         yield from found
         if found:
             return
+
+
+def _same_row(difference: Difference) -> Iterator[Reading]:
+    """The same row of numbers, added at every position."""
+    if len(difference.target.shape) != 2 or not difference.finite.all():
+        return
+    count = len(difference.claimed)
+    if count < FEWEST:
+        return
+    room = _room(difference, (), difference.finite)
+    with np.errstate(all="ignore"):
+        off = difference.claimed - difference.expected
+        weights = 1 / np.square(room)
+        row = (off * weights).sum(axis=0) / weights.sum(axis=0)
+        left, before = (off - row) / room, off / room
+    if not np.isfinite(left).all() or not good(left, before):
+        return
+    sure = 1 / np.sqrt(weights.sum(axis=0))
+    if np.ptp(row) <= 8 * float(sure.max()):
+        return  # one number: a shift
+    name = _known_row(difference, row, sure)
+    numbers = ", ".join(f"{each:.4g}" for each in row[:3])
+    said = _("it follows if {name} is added at every position; the model adds nothing here")
+    if name is None:
+        said = _("it follows if the same row ({numbers}, …) is added at every position; the model "
+                 "adds nothing here")  # fmt: skip
+        yield Description(_("every position differs by the same row of numbers: {numbers}, …").format(
+            numbers=numbers), 4)  # fmt: skip
+    yield difference.edit(
+        "row-added", said, _("look for a row that is added to every position here"),
+        then("plus_each", summands=row[None], off=float(sure.max())),
+        fitted=0 if name else row.size, unlikely=2, name=name, numbers=numbers)  # fmt: skip
+
+
+def _known_row(difference: Difference, row: Floats, sure: Floats) -> str | None:
+    """The weight, or the row of a table, that a row is."""
+    scene, around = difference.scene, difference.scene.context.around
+    for name, tensor in scene.model.weights.items():
+        small = tensor.shape == row.shape or (len(tensor.shape) == 2 and tensor.shape[0] <= SAMPLE
+                                              and tensor.shape[1:] == row.shape)  # fmt: skip
+        values = around.read(WEIGHT + name) if around is not None and small else None
+        if values is None:
+            continue
+        far = np.abs(values - row) > 6 * sure + 2.0**-8 * np.abs(row) * (
+            bits_of(scene.context.precision) < 12
+        )
+        if values.ndim == 1 and not far.any():
+            return name
+        if values.ndim == 2 and (fine := np.flatnonzero(~far.any(axis=1))).size == 1:
+            return f"{name}[{int(fine[0])}]"
+    return None
 
 
 def _terms(difference: Difference) -> list[Term]:
@@ -194,14 +252,17 @@ def _reading(
         before = ((difference.expected - difference.claimed) / room)[at]
     if not np.isfinite(left).all() or not good(left, before):
         return None
-    if unknown and (rms(left) > ENOUGH or len(values) > 1):
+    alone = all(term.address in _inputs(difference) for term in found.terms)
+    if unknown and (rms(left) > ENOUGH or (len(values) > 1 and not alone)):
         return None
     parts = [(value, term.address) for value, term in zip(values, found.terms, strict=True)]
     total = _together(difference, parts)
     said = _("it follows if it is {sum}{place}; the model says {own}")
     change = _("look for {terms}, added with another factor than the model's")
-    written = {address: fit if constant is None else constant for fit, constant, (_value, address) in
-               zip(found.factors, constants, parts, strict=True)}  # fmt: skip
+    known = (
+        fit if each is None else each for fit, each in zip(found.factors, constants, strict=True)
+    )
+    written = dict(zip((address for _value, address in parts), known, strict=True))
     words: dict[str, Any] = {
         "sum": _written(difference, total, written), "place": f" ({place.said})" * bool(place.said),
         "own": _own(difference.target), "terms": ", ".join(address for _value, address in parts),

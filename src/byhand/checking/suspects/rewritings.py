@@ -119,6 +119,13 @@ class Quantised:
 
 def _levelled(levels: str, groups: Data) -> Data:
     """Each group, along its middle axis, rounded to its levels."""
+    if levels.startswith("multiples of 1/"):
+        grid = float(levels.removeprefix("multiples of 1/"))
+        return np.asarray(np.rint(groups * grid) / grid)
+    if levels == "powers of two":
+        with np.errstate(divide="ignore"):
+            powers = np.exp2(np.rint(np.log2(np.abs(groups))))
+        return np.asarray(np.sign(groups) * powers)
     low = groups.min(axis=1, keepdims=True)
     high = groups.max(axis=1, keepdims=True)
     most = np.maximum(np.abs(low), np.abs(high))
@@ -167,3 +174,41 @@ class Mapped:
                 "half": lambda each: each / 2,
             }
             return np.asarray(ways[self.how](x)).astype(data.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Blended:
+    """A mixture with another matrix: (1 - share)·own + share·other."""
+
+    other: Data
+    share: float
+
+    def __call__(self, data: Data) -> Data:
+        mixed = data.astype(np.float64) * (1 - self.share) + self.other * self.share
+        return np.asarray(mixed.astype(data.dtype))
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The smallest entries replaced by 0: a share of the whole matrix, or of each output."""
+
+    share: float
+    by_output: bool = False
+
+    def __call__(self, data: Data) -> Data:
+        sizes = np.abs(data.astype(np.float64))
+        axis = 0 if self.by_output else None
+        limit = np.quantile(sizes, self.share, axis=axis, method="lower")
+        return np.where(sizes > limit, data, np.zeros((), dtype=data.dtype))
+
+
+@dataclass(frozen=True)
+class HeadsAveraged:
+    """The outputs of every head replaced by their mean over the heads."""
+
+    heads: int
+
+    def __call__(self, data: Data) -> Data:
+        apart = data.astype(np.float64).reshape(len(data), self.heads, -1)
+        mean = np.broadcast_to(apart.mean(axis=1, keepdims=True), apart.shape)
+        return mean.reshape(data.shape).astype(data.dtype)
