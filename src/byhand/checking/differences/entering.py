@@ -16,6 +16,7 @@ from byhand.checking.differences.difference import Description, Floats, Reading
 from byhand.checking.differences.product import Product
 from byhand.checking.differences.told import told
 from byhand.checking.suspects.casts import FLOATS, rounded_to
+from byhand.checking.suspects.rewritings import Cut
 from byhand.checking.suspects.scenes import Draft
 from byhand.language import _
 from byhand.plan import Step
@@ -54,6 +55,12 @@ def _roundings(product: Product) -> Iterator[tuple[str, Rounds, Rounds | None]]:
             "zero point by row": _("int{bits} with a scale and a zero point for each row"),
         }[by]
         yield words.format(bits=bits_), partial(_whole, bits=bits_, by=by), None
+    for width in (9, 10, 11, 12):
+        for cut in (False, True):
+            if width < bits:
+                words = _("{bits} bits, cut off, and the matrix too") if cut else _(
+                    "{bits} bits, and the matrix too")  # fmt: skip
+                yield words.format(bits=width), Cut(width, cut), Cut(width, cut)
     if bits > 11:
         for name, width in (("tf32", 11), ("bfloat16", 8), ("float16", 11)):
             if width < bits:

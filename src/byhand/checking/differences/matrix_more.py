@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -11,8 +12,17 @@ from byhand.checking.differences.constants import recognised, shown
 from byhand.checking.differences.difference import Floats, Reading
 from byhand.checking.differences.product import Product, good
 from byhand.checking.differences.told import numbered
-from byhand.checking.suspects.rewritings import Blended, HeadsAveraged, LinesScaled, Pruned
+from byhand.checking.suspects.rewritings import (
+    Blended,
+    HeadsAveraged,
+    LinesScaled,
+    Pruned,
+    Replaced,
+    Rewriting,
+)
+from byhand.checking.suspects.scenes import Draft
 from byhand.language import _
+from byhand.plan import Step
 
 SHARES = tuple(round(0.05 * step, 2) for step in range(1, 20))
 MOST = 24  # other matrices that are tried for a mixture
@@ -89,32 +99,35 @@ def _blended(product: Product) -> Iterator[Reading]:
 
 def _pruned(product: Product) -> Iterator[Reading]:
     """The smallest weights replaced by 0: which share of them?"""
-    part = product.sample
-    sizes = np.abs(product.matrix)
-    for by_output in (False, True):
-        limits: Floats = np.quantile(sizes, SHARES, axis=0 if by_output else None, method="lower")
-        for share, limit in zip(SHARES, limits, strict=True):
-            own = limit[part] if by_output else limit
-            kept = np.where(sizes[:, part] > own, product.matrix[:, part], 0.0)
-            if not product.fits(product.times(kept, part), part):
-                continue
-            made = Pruned(share, by_output)
-            said = _(
-                "it follows if the smallest {share} % of {name} are 0; the file has other numbers"
-            )
-            if by_output:
-                said = _("it follows if the smallest {share} % of each output of {name} are 0; the "
-                         "file has other numbers")  # fmt: skip
-            yield product.rewritten(
-                "weight-pruned",
-                said,
-                _("load {name} without pruning"),
-                made,
-                unlikely=1,
-                share=f"{100 * share:g}",
-                name=product.name,
-            )
-            return
+    part, original = product.sample, product.original
+    for source in (product.matrix,) if original is None else (original, product.matrix):
+        sizes = np.abs(source)
+        for by_output in (False, True):
+            limits = np.quantile(sizes, SHARES, axis=0 if by_output else None, method="lower")
+            for share, limit in zip(SHARES, limits, strict=True):
+                own = limit[part] if by_output else limit
+                kept = np.where(sizes[:, part] > own, source[:, part], 0.0)
+                if product.fits(product.times(kept, part), part):
+                    yield _pruned_edit(product, Pruned(share, by_output), source)
+                    return
+
+
+def _pruned_edit(product: Product, made: Pruned, source: Floats) -> Reading:
+    said = _("it follows if the smallest {share} % of {name} are 0; the file has other numbers")
+    if made.by_output:
+        said = _("it follows if the smallest {share} % of each output of {name} are 0; the file "
+                 "has other numbers")  # fmt: skip
+    whole = len(product.columns) == product.size(1)
+    new: Rewriting = made if source is product.matrix or not whole else Replaced(made(source))
+    return product.rewritten(
+        "weight-pruned",
+        said,
+        _("load {name} without pruning"),
+        new,
+        unlikely=1,
+        share=f"{100 * made.share:g}",
+        name=product.name,
+    )
 
 
 def _averaged(product: Product) -> Iterator[Reading]:
@@ -123,13 +136,21 @@ def _averaged(product: Product) -> Iterator[Reading]:
     if not heads or heads < 2 or len(product.columns) < product.size(1):
         return
     made = HeadsAveraged(int(heads))
-    bias = 0.0 if product.bias is None else product.bias
     whole = product.times(made(product.matrix))
-    both = whole if product.bias is None else whole - bias + made(product.bias[None])[0]
-    for predicted in (whole, both):
-        if product.fits(predicted):
-            said = _("it follows if the matrices of the {heads} heads in {name} are averaged; in "
-                     "the model each has its own")  # fmt: skip
-            yield product.rewritten("heads-averaged", said, _("give each head its own part of {name}"),
-                                    made, unlikely=1, heads=heads, name=product.name)  # fmt: skip
-            return
+    said = _("it follows if the matrices of the {heads} heads in {name} are averaged; in the model "
+             "each has its own")  # fmt: skip
+    change = _("give each head its own part of {name}")
+    words = {"heads": heads, "name": product.name}
+    if product.fits(whole):
+        yield product.rewritten("heads-averaged", said, change, made, unlikely=1, **words)
+    elif product.bias is not None:
+        shift = made(product.bias[None])[0]
+        if product.fits(whole - product.bias + shift):
+            yield product.difference.edit("heads-averaged", said, change, partial(
+                _both, heads=made, bias=shift, turned=product.turned), at=product.step, unlikely=1,
+                **words)  # fmt: skip
+
+
+def _both(draft: Draft, step: Step, *, heads: HeadsAveraged, bias: Floats, turned: bool) -> None:
+    draft.first(step.address, "weight", "rewritten", rewriting=heads, turned=turned)
+    draft.first(step.address, "bias", "rewritten", rewriting=Replaced(bias))

@@ -87,8 +87,8 @@ def _same_row(difference: Difference) -> Iterator[Reading]:
     if name is None:
         said = _("it follows if the same row ({numbers}, …) is added at every position; the model "
                  "adds nothing here")  # fmt: skip
-        yield Description(_("every position differs by the same row of numbers: {numbers}, …").format(
-            numbers=numbers), 4)  # fmt: skip
+        told = _("every position differs by the same row of numbers: {numbers}, …")
+        yield Description(told.format(numbers=numbers), 4)
     yield difference.edit(
         "row-added", said, _("look for a row that is added to every position here"),
         then("plus_each", summands=row[None], off=float(sure.max())),
