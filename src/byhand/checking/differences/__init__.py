@@ -26,8 +26,10 @@ from byhand.checking.differences.sharing import share_readings
 from byhand.checking.differences.slopes import slope_readings
 from byhand.checking.differences.stale import stale_readings
 from byhand.checking.differences.statistics import statistic_readings
+from byhand.checking.differences.sums import sum_readings
 from byhand.checking.differences.tables import id_readings, table_readings
 from byhand.checking.differences.turning import turning_readings
+from byhand.checking.differences.updates import update_readings
 
 __all__ = ["Description", "Difference", "Reading", "readings"]
 
@@ -37,6 +39,8 @@ READERS: tuple[Reader, ...] = (
     product_readings,
     function_readings,
     statistic_readings,
+    sum_readings,
+    update_readings,
     slope_readings,
     turning_readings,
     score_readings,
