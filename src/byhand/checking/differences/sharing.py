@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from byhand.checking.differences.attention_seen import Attention, fit, roomy
+from byhand.checking.differences.attention_seen import Attention, fit, roomy, spread
 from byhand.checking.differences.difference import Description, Difference, Reading
+from byhand.checking.differences.inputs_read import Products, other_heads, other_rows
 from byhand.checking.differences.masks_read import Pattern, told_mask
 from byhand.checking.differences.positions_read import listed, roundest
 from byhand.checking.differences.score_changes import Change, Seen, changes
@@ -21,6 +23,7 @@ Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 CLEAR = 20.0  # × the usual error: a weight that is surely not 0
 LEAST = 1e-12  # smaller weights may have become 0
+SMALL = 0.01  # a weight that is surely smaller counts as masked
 SURE = 6.0
 
 
@@ -33,6 +36,7 @@ class Shares:
     off: Floats  # their usual error
     expected: Floats
     scores: Floats  # as the softmax reads them; whatever they are where they are masked
+    rows: Floats | None = None  # the usual error of each row's sum, where it is known better
 
     @property
     def own(self) -> Truths:
@@ -73,9 +77,37 @@ def readings_of(shares: Shares) -> Iterator[Reading]:
     if sums:
         return
     seen = seen_in(shares)
-    if seen is not None:
-        for change in changes(seen):
-            yield _changed(shares, change)
+    if seen is None:
+        return
+    found = [_changed(shares, change) for change in changes(seen)]
+    yield from found
+    if not found:
+        yield from _other_inputs(shares, seen)
+
+
+def _other_inputs(shares: Shares, seen: Seen) -> Iterator[Reading]:
+    """Scores of other queries, keys or heads, where nobody claims the scores."""
+    attention = shares.attention
+    q, k = attention.read("scores", "q"), attention.read("scores", "k")
+    if attention.claimed("scores") or q is None or k is None:
+        return
+    scale = attention.scale
+    product = scale * q @ spread(k, len(q)).transpose(0, 2, 1)
+    beside = np.where(seen.there, seen.own - product, 0.0)
+    # most keys of a row are its own: they tell what the row is known up to
+    change = np.where(seen.there, seen.found - seen.own, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # rows without a known weight
+        middle = np.nan_to_num(np.nanmedian(change, axis=-1, keepdims=True))
+    products = Products(
+        attention, "scores", ("q", "k"), (_("query"), _("key")), scale * q, k, beside,
+        np.where(seen.there, seen.found - middle, 0.0), seen.off, seen.there, free=True,
+    )  # fmt: skip
+    for reader in (other_heads, other_rows):
+        found = list(reader(products))
+        if found:
+            yield from found
+            return
 
 
 def seen_in(shares: Shares) -> Seen | None:
@@ -113,11 +145,11 @@ def _changed(shares: Shares, change: Change) -> Reading:
 
 def _masks(shares: Shares) -> Iterator[Reading]:
     """The mask that the weights show, where it is not the model's."""
-    zero = shares.weights == 0
-    solved = not zero.any()  # weights that were solved are never exactly 0
-    seen = np.abs(shares.weights) > CLEAR * shares.off if solved else ~zero
+    solved = shares.rows is not None  # weights that were solved are never exactly 0
+    seen = np.abs(shares.weights) > CLEAR * shares.off if solved else shares.weights != 0
     should = shares.expected > np.maximum(CLEAR * shares.off, LEAST)
-    known = np.where(shares.own, seen | should, True)
+    blank = CLEAR * shares.off < SMALL if solved else np.ones(seen.shape, dtype=bool)
+    known = np.isfinite(shares.off) & np.where(shares.own, seen | should, seen | blank)
     wrong = ((seen != shares.own) & known).any(axis=(1, 2))
     if not wrong.any():
         return
@@ -212,6 +244,8 @@ def _top(shares: Shares, seen: Truths, known: Truths) -> Iterator[Reading]:
 
 
 def _row_error(shares: Shares) -> Floats:
+    if shares.rows is not None:
+        return shares.rows + 1e-15
     error: Floats = np.sqrt(np.square(np.where(shares.own, shares.off, 0.0)).sum(axis=-1))
     return error + 1e-15
 
