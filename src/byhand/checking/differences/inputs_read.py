@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +13,12 @@ import numpy.typing as npt
 
 from byhand.checking.differences.attention_seen import Attention, fit, nearest, roomy, spread
 from byhand.checking.differences.difference import UNUSUAL, Reading, Wrong
-from byhand.checking.differences.positions_read import listed
-from byhand.checking.suspects.mistakes import first, reading
+from byhand.checking.differences.positions_read import listed, shown
+from byhand.checking.suspects.mistakes import first, reading, setting
+from byhand.checking.suspects.scenes import Draft
+from byhand.expression import Number
 from byhand.language import _
+from byhand.plan import Step
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int_]
@@ -41,18 +45,19 @@ class Products:
     room: Floats
     there: npt.NDArray[np.bool_]
     free: bool = False  # whether each row is known up to a number only
+    times: float = 1.0  # by which the scores are multiplied besides
 
     @classmethod
-    def of(cls, attention: Attention, q: Floats, k: Floats) -> Products:
+    def of(cls, attention: Attention, q: Floats, k: Floats, times: float = 1.0) -> Products:
         """Scores as products; what is added to them is kept."""
         difference = attention.difference
         own = attention.scale * q @ spread(k, len(q)).transpose(0, 2, 1)
         with np.errstate(invalid="ignore"):
             beside = np.where(difference.finite, difference.expected - own, 0.0)
         return cls(
-            attention, "scores", ("q", "k"), (_("query"), _("key")), attention.scale * q, k, beside,
-            np.where(difference.finite, difference.claimed, 0.0), roomy(difference),
-            difference.finite,
+            attention, "scores", ("q", "k"), (_("query"), _("key")), attention.scale * times * q, k,
+            beside, np.where(difference.finite, difference.claimed, 0.0), roomy(difference),
+            difference.finite, times=times,
         )  # fmt: skip
 
     def made(self, left: Floats, right: Floats) -> Floats:
@@ -94,6 +99,12 @@ class Products:
         self, kind: str, said: str, own: str, change: str, make: Wrong, fitted: int
     ) -> Reading:
         """The edit of the line with other inputs."""
+        if self.times != 1.0:
+            said = _("{said} and the scores are multiplied by {factor}").format(
+                said=said, factor=shown(self.times)
+            )
+            scale = Number(Fraction(self.attention.scale * self.times))
+            make, fitted = both(make, setting(scale=scale)), fitted + 1
         return self.attention.difference.edit(
             kind,
             _("it follows if {said}; {own}"),
@@ -105,6 +116,16 @@ class Products:
             own=own,
             advice=change,
         )
+
+
+def both(*changes: Wrong) -> Wrong:
+    """Several changes of a line, one after the other."""
+
+    def make(draft: Draft, step: Step) -> None:
+        for change in changes:
+            change(draft, step)
+
+    return make
 
 
 # ------------------------------------------------------------------------ heads
@@ -326,16 +347,36 @@ def other_lines(products: Products) -> Iterator[Reading]:
             value = around.claimed(address)
             if value is None or value.shape != own.shape or not np.isfinite(value).all():
                 continue
-            scaled = value * attention.scale if name == "q" else value
+            scaled = value * (attention.scale * products.times) if name == "q" else value
             left = products.left_input if role else scaled
             right = scaled if role else products.right_input
-            if products.fits(products.made(left, spread(right, len(left)))):
-                yield products.edit(
-                    "input-wrong",
-                    _("{other} is read").format(other=address),
-                    _("the model reads {own}").format(own=step.inputs[name]),
-                    _("read {own}").format(own=step.inputs[name]),
-                    reading(**{name: address}),
-                    0,
-                )
+            if products.fits(products.made(left, spread(right, len(left))), products.wrong):
+                yield _from_line(products, role, address)
                 return
+
+
+def _from_line(products: Products, role: int, address: str) -> Reading:
+    """The edit that reads another line, in all heads or in the wrong ones."""
+    name, heads = products.roles[role], products.wrong
+    own = products.attention.step(products.name).inputs[name]
+    said, make = _("{other} is read").format(other=address), reading(**{name: address})
+    value = products.right_input if role else products.left_input
+    if len(heads) < len(products.left_input):
+        said += _(" (only in head {heads})").format(heads=listed(heads))
+        group = len(products.left_input) // len(value)
+        where = np.isin(np.arange(len(value)), [head // group for head in heads])
+
+        def make(draft: Draft, step: Step) -> None:
+            line = draft[own]
+            inputs, sides = {"x": own, "y": address}, (line.axes, line.shape)
+            new = draft.write(step.address, "patched", inputs, *sides, where=where[:, None, None])
+            draft.change(step.address, inputs={name: new})
+
+    return products.edit(
+        "input-wrong",
+        said,
+        _("the model reads {own}").format(own=own),
+        _("read {own}").format(own=own),
+        make,
+        0,
+    )

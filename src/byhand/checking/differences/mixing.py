@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.differences.attention_seen import FIT, Attention, nearest_of, roomy, spread
-from byhand.checking.differences.difference import Difference, Reading
+from byhand.checking.differences.difference import Description, Difference, Reading
+from byhand.checking.differences.inputs_changed import changed_inputs
 from byhand.checking.differences.inputs_read import (
     ZERO,
     Products,
@@ -18,13 +19,19 @@ from byhand.checking.differences.inputs_read import (
     shifts,
     taken,
 )
-from byhand.checking.differences.sharing import Shares, readings_of
+from byhand.checking.differences.shares import Shares
+from byhand.checking.differences.sharing import readings_of
 from byhand.language import _
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int_]
 MOST_KEYS = 256  # positions for which values or weights are solved
 SINGULAR = 1e12  # the same for weights, whose errors are told
+CLEAR = 20.0  # × its error: a value that is surely not 0
+SURE = 6.0
+FEW = 8  # entries that show a dropout, at least
+MOST = 0.95  # share of the kept entries that have the same factor
+DROPPED = 0.1  # how far the share of zeros may be from the rate
 SAME = 1e-4  # of the largest singular value: smaller ones are those of keys that are alike
 
 
@@ -84,7 +91,7 @@ def mixed_readings(
         attention, "mixed", ("weights", "v"), (_("weight"), _("value")), weights, v,
         np.zeros(()), claimed, room, np.ones(claimed.shape, dtype=bool),
     )  # fmt: skip
-    for reader in (other_heads, _other_values, other_lines):
+    for reader in (other_heads, _other_values, other_lines, changed_inputs, _dropped_values):
         found = list(reader(products))
         if found:
             yield from found
@@ -146,3 +153,36 @@ def _other_values(products: Products) -> Iterator[Reading]:
     order = np.where(order == keys, ZERO, order)
     if products.fits(weights @ taken(own, order), wrong):
         yield moved_rows(products, 1, order, other)
+
+
+def _dropped_values(products: Products) -> Iterator[Reading]:
+    """Values of which some entries are 0 and the others larger, as a dropout leaves them."""
+    weights, v = products.left_input, products.right_input
+    group = len(weights) // len(v)
+    zero, large, factors = 0, 0, []
+    for head in range(0, len(weights), group):
+        near = np.sqrt(np.mean(np.square(products.room[head]), axis=1))
+        matrix = weights[head] / near[:, None]
+        if matrix.shape[0] != matrix.shape[1] or np.linalg.cond(matrix) > SINGULAR:
+            continue
+        inverse = np.linalg.inv(matrix)
+        found = inverse @ (products.claimed[head] / near[:, None])
+        off = np.broadcast_to(np.linalg.norm(inverse, axis=1)[:, None], found.shape)
+        own = v[head // group]
+        tells = np.abs(own) > CLEAR * off
+        gone = tells & (np.abs(found) <= SURE * off)
+        kept = tells & ~gone
+        zero, large = zero + int(gone.sum()), large + int(kept.sum())
+        factors += list((found[kept] / own[kept]).ravel())
+    if zero < FEW or large < FEW or zero + large < v.size / 8:
+        return
+    factor = float(np.median(factors))
+    if np.mean(np.abs(np.asarray(factors) - factor) <= 0.02 * factor) < MOST:
+        return
+    said = _("some entries of v are 0 ({zero} of {count}) and the others {factor} times as large, "
+             "as a dropout of {rate} leaves them")  # fmt: skip
+    rate = f"{1 - 1 / factor:.2g}" if factor > 1 else "?"
+    count = zero + large
+    if factor > 1.0 and abs(zero / count - (1 - 1 / factor)) < DROPPED:
+        words = {"zero": zero, "count": count, "factor": f"{factor:.4g}", "rate": rate}
+        yield Description(said.format(**words), 5)
