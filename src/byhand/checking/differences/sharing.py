@@ -43,7 +43,7 @@ def share_readings(difference: Difference) -> Iterator[Reading]:
 
 def readings_of(shares: Shares) -> Iterator[Reading]:
     """The mask, or else the change of the scores or of their sum, that the weights show."""
-    for reader in (shown_masks, weak_masks, pruned, _averaged):
+    for reader in (weak_masks, shown_masks, pruned, _averaged):
         found = list(reader(shares))
         if found:
             yield from found

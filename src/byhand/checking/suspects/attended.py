@@ -18,6 +18,7 @@ from byhand.numbers.allowed.ranges import Origin, wide
 
 Data = npt.NDArray[Any]
 ANGLE = 48.0  # roundings of an angle: a power, its exponent, a scaling, a product
+SHARED = 64  # heads whose values may be added one after the other
 TURNED = 0.1  # the usual error of a table, of the largest
 
 
@@ -128,8 +129,16 @@ class Attended(Allowed):
         heads = [x.each(lambda data, at=head: data[at : at + 1]) for head in range(len(x))]  # type: ignore[misc]
         total = reduce(self.add, heads)
         share = Range(np.full(total.shape, 1 / len(x)), relative=self.precision.work.half)
-        mean = self.multiply(total, share).each(lambda data: np.repeat(data, len(x), axis=0))
-        return _hidden_like(mean, x)
+        mean = self.multiply(total, share)
+        # heads that share a key head may be added one by one
+        sizes = np.abs(wide(x.mid)).mean(axis=0, keepdims=True) * self.precision.accumulate.half
+        rad, usual = mean.radius(), mean.usual
+        mean = Range(
+            mean.mid,
+            SHARED * sizes if rad is None else rad + SHARED * sizes,
+            sizes if usual is None else np.hypot(usual, sizes),
+        )
+        return _hidden_like(mean.each(lambda data: np.repeat(data, len(x), axis=0)), x)
 
     def heads_turned(self, x: Range, *, heads: Sequence[int]) -> Range:
         """(head, row, column) with rows and columns exchanged in some heads."""
