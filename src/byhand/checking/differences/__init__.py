@@ -17,7 +17,7 @@ from byhand.checking.differences.difference import (
 from byhand.checking.differences.factors import factor_readings
 from byhand.checking.differences.formats import format_readings
 from byhand.checking.differences.functions import function_readings
-from byhand.checking.differences.mixing import mix_readings
+from byhand.checking.differences.mixing import mix_readings, out_readings
 from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
@@ -46,6 +46,7 @@ READERS: tuple[Reader, ...] = (
     score_readings,
     share_readings,
     mix_readings,
+    out_readings,
     copy_readings,
     move_readings,
     stale_readings,
