@@ -23,7 +23,7 @@ from byhand.errors import InputError
 from byhand.language import _
 from byhand.plan import GRAD, Plan, Step
 from byhand.reverse_sheet import ReverseSheet
-from byhand.spec import refuse_newer
+from byhand.spec import refuse_forward_only
 
 ROOTS = ("mean_loss", "loss")  # what a gradient may be of, the first that the plan has
 QKV = ("queries", "keys", "values")
@@ -35,7 +35,7 @@ def adjoint(plan: Plan) -> Plan:
     root = next((name for name in ROOTS if name in plan.known), None)
     if root is None:
         raise InputError(_("a gradient needs a loss"), hint=_("give a target"))
-    refuse_newer(plan.spec, _("the way back"))
+    refuse_forward_only(plan.spec, _("the way back"))
     b = ReverseSheet(plan, root)
     _loss(b, plan[root])
     for step in reversed(plan.steps):

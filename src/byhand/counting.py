@@ -28,7 +28,9 @@ from byhand.language import _
 from byhand.spec import ModelSpec, Parameter, learned, parameters
 from byhand.weights import Weights
 
-_ORDER = ("vocab", "outputs", "context", "d", "d_ff", "heads", "kv_heads", "d_head")  # in a product
+_ORDER = (  # in a product
+    *("vocab", "outputs", "context", "experts", "d", "d_ff", "heads", "kv_heads", "d_head"),
+)
 _SYMBOL = re.compile(r"[a-z][a-z_]*")
 PARTS = ("embedding", "position", "attention", "mlp", "norm", "head")
 
@@ -231,6 +233,7 @@ def _symbols(spec: ModelSpec, layer: int | None) -> dict[str, int]:
             symbols["rope_width"] = attention.rotary.width if attention.rotary else 0
         if mlp:
             symbols["d_ff"] = mlp.d_ff
+            symbols["experts"] = mlp.experts or 0
     return symbols
 
 

@@ -28,6 +28,7 @@ _SIDES = {  # what each side of a tensor counts, for the layout in_out
     "attn.out_bias": ("stream",),
     "mlp.norm.gain": ("stream",),
     "mlp.norm.bias": ("stream",),
+    "mlp.router": ("stream", ""),
     "mlp.gate": ("stream", "unit"),
     "mlp.gate_bias": ("unit",),
     "mlp.hidden": ("stream", "unit"),
@@ -69,6 +70,7 @@ class Dimensions:
         sides = _SIDES.get(name, ("",) * len(parameter.shape))
         if spec.layout == "out_in" and len(sides) == 2 and not name.startswith("embed."):
             sides = sides[::-1]
+        sides = ("",) * (len(parameter.shape) - len(sides)) + sides  # one of these for each expert
         known: dict[str, Sequence[str]] = {
             "token": tokens,
             "output": outputs,

@@ -17,6 +17,7 @@ from byhand.language import _, spoken
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.optimizer import Rule, update
 from byhand.plan import Plan
+from byhand.spec import forward_only
 from byhand.tracing import Trace
 
 if TYPE_CHECKING:
@@ -87,13 +88,15 @@ def training_plan(trace: Trace) -> tuple[Plan, tuple[int, ...] | None] | None:
     """The pass of a trace with one training step behind it, and the targets of its positions.
 
     It learns from the loss of the trace; a trace without one learns each position's next token.
-    None for a model with many weights, or with weights that are one, for a text of one token, and
-    where there would be too many numbers.
+    None for a model with many weights, with weights that are one, or without a way back; for a text
+    of one token, and where there would be too many numbers.
     """
     from byhand.document.media.xlsx import has_room
 
     model, targets = trace.model, trace.targets
     if not evaluate.pencil_sized(model) or any(w.same_as for w in model.weights.values()):
+        return None
+    if any(forward_only(model.spec)):
         return None
     steps = tuple(step for step in trace.plan if step.stage == "forward")
     plan = replace(trace.plan, steps=steps)

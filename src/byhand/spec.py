@@ -314,20 +314,23 @@ class ModelSpec:
             raise _refuse("context", _("a length, for the table of scores"), _("nothing"))
 
 
-def refuse_newer(spec: ModelSpec, who: str) -> None:
-    """Refuses what only forward passes know so far; `who` does not."""
+def forward_only(spec: ModelSpec) -> Iterator[tuple[str, str]]:
+    """What only forward passes know so far: the block, and the key in a model file."""
     for layer, block in enumerate(spec.blocks):
-        attention, mlp = block.attention, block.mlp
-        for key, there in (
-            ("attention.sinks", attention is not None and attention.sinks),
-            ("mlp.experts", mlp is not None and mlp.experts is not None),
-        ):
-            if there:
-                raise InputError(
-                    _("{who} does not know {key} yet").format(who=who, key=key),
-                    where=f"block.{layer}",
-                    hint=_("trace, generate and check do"),
-                )
+        if block.attention is not None and block.attention.sinks:
+            yield f"block.{layer}", "attention.sinks"
+        if block.mlp is not None and block.mlp.experts is not None:
+            yield f"block.{layer}", "mlp.experts"
+
+
+def refuse_forward_only(spec: ModelSpec, who: str) -> None:
+    """Refuses what only forward passes know so far; `who` does not."""
+    for where, key in forward_only(spec):
+        raise InputError(
+            _("{who} does not know {key} yet").format(who=who, key=key),
+            where=where,
+            hint=_("trace, generate and check do"),
+        )
 
 
 # ------------------------------------------------------------------------ the parameter inventory

@@ -268,7 +268,7 @@ def _experts(w: Sheet, spec: ModelSpec, at: str, mlp: MlpSpec, x: str) -> str:
     chosen = w.line(
         f"{at}.chosen",
         "choose",
-        f"1 for the {mlp.chosen} largest of router, else 0",
+        "1 for the " + f"{mlp.chosen} " * (mlp.chosen != 1) + "largest of router, else 0",
         each,
         {"x": router},
         count=mlp.chosen,
@@ -276,7 +276,7 @@ def _experts(w: Sheet, spec: ModelSpec, at: str, mlp: MlpSpec, x: str) -> str:
     shares = w.line(
         f"{at}.shares",
         "expert_shares",
-        "softmax(router) over " + ("the chosen" if mlp.normalised else "all, of the chosen"),
+        "softmax(router)" + (" over the chosen" if mlp.normalised else ", of the chosen"),
         each,
         {"x": router, "chosen": chosen},
         normalised=mlp.normalised,

@@ -50,7 +50,7 @@ def test_every_model_file_on_the_page_opens(text: str, tmp_path: Path) -> None:
 
 
 def test_there_are_several_of_them() -> None:
-    assert len(COMPLETE) == 6
+    assert len(COMPLETE) == 8
 
 
 def test_the_error_shown_on_the_page_is_the_real_one() -> None:
@@ -74,6 +74,7 @@ def test_every_key_and_word_of_the_format_is_on_the_page() -> None:
         *spec.NORMS, *spec.PLACES, *spec.POSITIONS, *spec.PAIRINGS, *spec.PACKINGS,
         *spec.ACTIVATIONS, *spec.LAYOUTS, *tensors.WORDS, *FUNCTIONS, *score_rules.RULES,
         *score_rules._KEYS, "entries", "stream", "units", "queries", "nothing",
+        "sinks", "magnitude", "experts", "chosen", "normalised", "router",
     ]  # fmt: skip
     assert [word for word in words if not re.search(rf"\b{word}\b", PAGE)] == []
 
@@ -148,6 +149,23 @@ def test_the_first_bit_of_the_page_is_even_or_odd() -> None:
     assert {text: answer(model, text) for text in ("0", "1", "0 1", "1 0 0 1")} == {
         "0": "even", "1": "odd", "0 1": "even", "1 0 0 1": "odd",
     }  # fmt: skip
+
+
+def test_what_a_sink_leaves_over_tells_how_many_words_there_are() -> None:
+    model = parse_model(found("long"), "long.yaml")
+    answers = [answer(model, " ".join(["la"] * count)) for count in (1, 2, 3, 4)]
+    assert answers == ["short", "short", "long", "long"]
+    weights = trace(model, "la la la")["block.0.attn.weights"]
+    assert [str(weights[0, 2, key]) for key in range(3)] == ["1/4"] * 3
+
+
+def test_each_word_is_answered_by_its_expert() -> None:
+    model = parse_model(found("two experts"), "experts.yaml")
+    pairs = {"hot": "cold", "cold": "hot", "cat": "cats", "cats": "cat"}
+    assert {word: answer(model, word) for word in pairs} == pairs
+    shown = trace(model, "cold cat")
+    assert np.asarray(shown["block.0.mlp.chosen"]).tolist() == [[1, 0], [0, 1]]
+    assert shown["block.0.mlp.shares"].register == "exact"
 
 
 def test_the_rules_shown_on_the_page_are_read() -> None:

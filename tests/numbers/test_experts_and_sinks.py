@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from byhand.errors import InputError
 from byhand.evaluate import work_out
+from byhand.expression import parse
 from byhand.numbers.allowed import Allowed
-from byhand.numbers.base import ABSENT, Numbers
+from byhand.numbers.base import ABSENT, Note, Numbers
 from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
@@ -33,7 +35,7 @@ WISHES = {"attention": True, "mlp": True, "vocab": 3, "layers": 1, "score table"
 @cache
 def cases() -> tuple[Case, ...]:
     found = []
-    for number, case in enumerate(spread(8, seed=7, among=3, wishes=WISHES)):
+    for number, case in enumerate(spread(6, seed=7, among=3, wishes=WISHES)):
         found.append(modern(case, number, nasty if number % 4 == 3 else dyadic))
     return tuple(found)
 
@@ -102,7 +104,7 @@ def test_what_floats_give_is_allowed_line_by_line_and_the_truth_as_well(format: 
         for step in case.plan():
             if step.op in ("given", "argmax", "scores") or steps[step.address].missing:
                 continue
-            claim = np.ma.filled(np.ma.asarray(given[step.address].value, dtype=float), 0.0)
+            claim: Any = np.ma.filled(np.ma.asarray(given[step.address].value, dtype=float), 0.0)
             judged = allowed.judge(steps[step.address].value, (), claim)
             assert judged.possible, (step.address, judged)
             if format == "float32":
@@ -119,3 +121,47 @@ def test_systems_that_do_not_know_them_say_so(numbers: Any) -> None:
         plan = case.plan().only([address])
         with pytest.raises(InputError, match=r"cannot work out (RoPE|attention|a choice)"):
             work_out(plan, case.weights, case.tokens, numbers)
+
+
+# ------------------------------------------------------------------ ties, and what is left open
+
+TIED = [parse(text) for text in ("sqrt(2)*sqrt(3)", "sqrt(6)", "2")]
+
+
+def test_exact_numbers_prove_a_tie_and_say_so() -> None:
+    numbers = Exact()
+    scores = numbers.admit(np.array([TIED], dtype=object))
+    for count, chosen in ((1, [1, 0, 0]), (2, [1, 1, 0])):
+        numbers.notes.clear()
+        marks = numbers.choose(scores, count=count)
+        assert marks.tolist() == [chosen]
+        assert numbers.notes == ([Note("tied-experts", (0,))] if count == 1 else [])
+
+
+def test_balls_that_cannot_separate_two_scores_contain_either_choice() -> None:
+    numbers = Balls(64)
+    scores = numbers.admit(np.array([TIED], dtype=object))
+    marks = numbers.choose(scores, count=1)
+    shares = numbers.expert_shares(scores, marks, normalised=True)
+    for value in (marks, shares):
+        ends = [(float(x.mid - x.rad), float(x.mid + x.rad)) for x in numbers.entries(value)[0]]
+        assert np.allclose(ends, [(0, 1), (0, 1), (0, 0)], rtol=0, atol=1e-8)
+    answers = numbers.admit(np.array([[[1.0]], [[3.0]], [[9.0]]]))
+    (out,) = numbers.entries(numbers.combine(answers, shares)).ravel()
+    assert out.mid - out.rad <= 1
+    assert 3 <= out.mid + out.rad < 9
+
+
+def test_floats_say_that_experts_tie_and_take_the_first() -> None:
+    numbers = Floats("float32")
+    marks = numbers.choose(np.array([[1, 2, 2], [3, 2, 1]], dtype=np.float32), count=1)
+    assert marks.tolist() == [[0, 1, 0], [1, 0, 0]]
+    assert numbers.notes == [Note("tied-experts", (0,))]
+
+
+def test_an_expert_without_a_share_does_no_harm() -> None:
+    answers = np.array([[[1.0]], [[np.inf]]])
+    shares = np.array([[1.0, 0.0]])
+    assert Floats("float64").combine(answers, shares).tolist() == [[1.0]]
+    found = Tensors("float64").combine(torch.tensor(answers), torch.tensor(shares))
+    assert found.tolist() == [[1.0]]

@@ -24,8 +24,13 @@ def modern(case: Case, number: int, entry: EntryMaker) -> Case:
 
     def mlp(spec: MlpSpec) -> MlpSpec:
         experts, chosen = CHOICES[number % len(CHOICES)]
-        shared = {"normalised": number % 3 > 0, "router_bias": number % 2 == 0}
-        return replace(spec, experts=experts, chosen=chosen, **shared)
+        return replace(
+            spec,
+            experts=experts,
+            chosen=chosen,
+            normalised=number % 3 > 0,
+            router_bias=number % 2 == 0,
+        )
 
     def changed(block: BlockSpec) -> BlockSpec:
         return replace(

@@ -103,6 +103,7 @@ def _sizes(spec: ModelSpec) -> dict[str, int]:
     sizes["kv_heads"] = {each.kv_heads for each in attentions}
     sizes["d_head"] = {each.d_head for each in attentions}
     sizes["d_ff"] = {block.mlp.d_ff for block in spec.blocks if block.mlp}
+    sizes["experts"] = {block.mlp.experts or 0 for block in spec.blocks if block.mlp} - {0}
     return {f"count.{name}": min(found) for name, found in sizes.items() if len(found) == 1}
 
 

@@ -92,6 +92,11 @@ def stage_about(place: Place, spec: ModelSpec | None = None) -> str:
         )
     if place.back:
         return _about_backward(place.kind)
+    if place.kind == "mlp" and spec is not None and _chooses(spec, place):
+        return _(
+            "A router scores the experts for each position by itself. The ones with the largest "
+            "scores answer, each by its share."
+        )
     return {
         "tokens": _("A model sees no words, only their places in the vocabulary."),
         "embedding": _(
@@ -112,6 +117,12 @@ def stage_about(place: Place, spec: ModelSpec | None = None) -> str:
         ),
         "update": _("Each weight takes a small step against its gradient."),
     }[place.kind]
+
+
+def _chooses(spec: ModelSpec, place: Place) -> bool:
+    """Whether a block's MLP is a choice among experts."""
+    mlp = None if place.layer is None else spec.blocks[place.layer].mlp
+    return mlp is not None and mlp.experts is not None
 
 
 def _asks(spec: ModelSpec, place: Place) -> bool:
@@ -247,7 +258,7 @@ def why_left(trace: Trace, worked: Worked) -> str:
         return _("known only to the decimals printed")
     step = worked.step
     match step.op:
-        case "softmax":
+        case "softmax" | "expert_shares":
             return _("powers of e do not cancel")
         case "root":
             return _("the square root is not rational")
@@ -297,6 +308,9 @@ def noted(kind: str) -> str:
         "undecided-sign": _(
             "position {which}: a sign could not be decided, so max(0, x) stays as it is written"
         ),
+        "tied-experts": _(
+            "position {which}: experts have equal scores here; the first of them is chosen"
+        ),
         "not-finite": _(
             "position {which}: a number here is too large for this format, or is no number at all"
         ),
@@ -323,11 +337,23 @@ def formula_text(formula: str) -> str:
             _("pair i of {name} turned by {angle}"),
         ),
         (r"sin, cos of (?P<angle>.*)", _("sin, cos of {angle}")),
+        *_formulas_of_experts(),
         *_formulas_of_learning(),
     ):
         if match := re.fullmatch(pattern, formula):
             return text.format(**match.groupdict())
     return formula.replace("via ", _("via") + " ") if formula.startswith("via ") else formula
+
+
+def _formulas_of_experts() -> Iterator[tuple[str, str]]:
+    """Formulas of a choice among experts that have words in them."""
+    yield r"1 for the largest of router, else 0", _("1 for the largest of router, else 0")
+    yield (
+        r"1 for the (?P<count>\d+) largest of router, else 0",
+        _("1 for the {count} largest of router, else 0"),
+    )
+    yield r"softmax\(router\) over the chosen", _("softmax(router) over the chosen")
+    yield r"softmax\(router\), of the chosen", _("softmax(router), of the chosen")
 
 
 def _formulas_of_learning() -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from byhand.language import _
 from byhand.numbers.devices import to_numpy
 from byhand.numbers.tensors import Masked
 from byhand.plan import Plan
-from byhand.spec import ModelSpec, Parameter, parameters, refuse_newer
+from byhand.spec import ModelSpec, Parameter, parameters, refuse_forward_only
 from byhand.train.fusion import fused
 from byhand.train.learning import Learning
 from byhand.weights import Tensor as Weight
@@ -40,7 +40,7 @@ class TorchModel(nn.Module):
         device: str = "cpu",
     ) -> None:
         super().__init__()
-        refuse_newer(spec, _("training"))
+        refuse_forward_only(spec, _("training"))
         self.spec = spec
         self.numbers = Learning(format, device)
         self._plans: dict[int, Plan] = {}

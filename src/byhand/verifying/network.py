@@ -18,7 +18,7 @@ from byhand import expression as tree
 from byhand.language import _
 from byhand.model import Model
 from byhand.proving.domain import Place, Varies
-from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, NormSpec, refuse_newer
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, NormSpec, refuse_forward_only
 from byhand.verifying.areas import Area
 from byhand.verifying.numbers import (
     ACTIVATIONS,
@@ -55,7 +55,7 @@ class Network:
     """The forward pass of a model, in balls and forms, or in rationals."""
 
     def __init__(self, model: Model, moved: Fraction = ZERO, exact: bool = False) -> None:
-        refuse_newer(model.spec, _("the checker of certificates"))
+        refuse_forward_only(model.spec, _("the checker of certificates"))
         self.spec, self.data, self.moved, self.exact = model.spec, model.weights, moved, exact
         self.everywhere = False  # whether all rows are asked for their attention
         self.shares: dict[tuple[str, int, int], dict[int, Number]] = {}  # of the last pass

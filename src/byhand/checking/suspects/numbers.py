@@ -32,9 +32,9 @@ class Mistaken(ReadOff, Attended):
     """Allowed numbers, also for wrong operations: all that such an implementation may give."""
 
     def _filled(self, like: Range, number: Any) -> Range:
-        data = np.empty(like.shape, dtype=object)
-        data.fill(number)
-        return self.admit(data)
+        one = np.empty(1, dtype=object)
+        one[0] = number
+        return self.admit(one).each(lambda part: np.broadcast_to(part, like.shape))
 
     # ------------------------------------------------------------------- copied, scaled, raised
 
@@ -59,11 +59,21 @@ class Mistaken(ReadOff, Attended):
         shifts: Sequence[Fraction],
     ) -> Range:
         """The value with some entries times a factor plus a summand; `places` are flat indices."""
-        times = np.full(x.shape, Fraction(1), dtype=object)
-        plus = np.full(x.shape, Fraction(0), dtype=object)
-        times.reshape(-1)[list(places)] = factors
-        plus.reshape(-1)[list(places)] = shifts
-        return self.add(self.multiply(x, self.admit(times)), self.admit(plus))
+        times = self._scattered(x, 1.0, places, factors)
+        return self.add(self.multiply(x, times), self._scattered(x, 0.0, places, shifts))
+
+    def _scattered(
+        self, like: Range, number: float, places: Sequence[int], others: Sequence[Fraction]
+    ) -> Range:
+        """A number everywhere but at some flat places, as exact as it is written."""
+        some = self.admit(np.array([Fraction(number), *others], dtype=object))
+
+        def spread(part: Data) -> Data:
+            whole = np.full(like.shape, part[0])
+            whole.reshape(-1)[list(places)] = part[1:]
+            return whole
+
+        return some.each(spread)
 
     def times_each(self, x: Range, *, factors: Data) -> Range:
         """Each entry times its own factor."""
@@ -91,6 +101,13 @@ class Mistaken(ReadOff, Attended):
     def shuffled(self, x: Range, *, order: Data) -> Range:
         """All entries in another order, with the same shape."""
         return self.moved(lambda data: data.reshape(-1)[order].reshape(data.shape), x)
+
+    def taken_by_rank(self, shares: Range, scores: Range, chosen: Range) -> Range:
+        """The shares of experts, the r-th best of a row taking that of the expert with number r."""
+        ranks = np.argsort(np.argsort(-wide(scores.mid), axis=-1), axis=-1)
+        rows, columns = np.indices(shares.shape)
+        order = rows * shares.shape[-1] + np.where(wide(chosen.mid) > 0, ranks, columns)
+        return self.shuffled(shares, order=order.reshape(-1))
 
     def hidden(self, x: Range, *, mask: Sequence[Sequence[bool]]) -> Range:
         """x, absent where the mask is False."""

@@ -250,6 +250,8 @@ def symbol_of(step: Step, role: str, address: str) -> str:
             return "weight"
         case "linear", "weight" if step.stage == "backward":
             return f"W_{address.rpartition('.')[2]}"
+        case "expert_linear", "weight":
+            return f"W_{address.rpartition('.')[2]}"
         case "linear", "weight":
             return "W_head" if step.address == "logits" else f"W_{step.address.rpartition('.')[2]}"
         case "affine", _:

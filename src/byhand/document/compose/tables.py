@@ -23,6 +23,7 @@ from byhand.worked import Worked, weakest
 
 Index = tuple[int, ...]
 DOWN = ("pos", "query", "one")  # an axis alone that is written as a column
+STACKED = ("head", "kv_head", "expert")  # axes with a table for each of their places
 COPIES = ("embed", "split_heads", "merge_heads")  # operations without new numbers
 
 
@@ -169,7 +170,7 @@ class Tables:
             return
         if worked.whole:
             yield self.ids(worked)
-        elif step.axes[0] in ("head", "kv_head"):
+        elif step.axes[0] in STACKED:
             shown = self.window.head_places(step.shape[0])
             for head in shown:
                 title = f"{step.axes[0]} {head}" if step.shape[0] > 1 else ""
@@ -311,7 +312,10 @@ class Tables:
             return
         shown = self.window.head_places(len(data))
         for head in shown:
-            own = f"{title}, {_('head {head}').format(head=head)}" if len(data) > 1 else title
+            which = (
+                _("expert {which}") if self.parameters[name].part == "mlp" else _("head {which}")
+            )
+            own = f"{title}, {which.format(which=head)}" if len(data) > 1 else title
             table = self._weight_table(name, own, data[head], (head,))
             if head == shown[-1] and len(shown) < len(data):
                 more = left_out_text(0, 0, len(data) - len(shown))

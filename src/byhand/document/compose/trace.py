@@ -168,7 +168,8 @@ class Document(Steps):
                 continue
             self.told.add(address)
             data = self.trace.model.weights[name].data
-            if data.size <= self.window.weights and data.ndim <= 2:
+            stacked = data.ndim > 2 and step.op != "expert_linear"
+            if data.size <= self.window.weights and not stacked:
                 yield from self.weight(name, symbol_of(step, role, address))
 
     def tables(self, worked: Worked) -> Iterator[NumberTable]:

@@ -145,6 +145,8 @@ class Workings:
             return WorkingLine(name, cell=rational_cell(value), remarks=(Remark("value", text),))
         if worked.step.op == "argmax":
             return self.next(name, worked, index[0])
+        if worked.step.op == "choose" and worked.missing is None:
+            return self.chosen(name, worked, index)
         cell = MASKED if worked.missing else self.forms.full(worked.at(index))
         line = self.line(worked, index, cell)
         if line is None:
@@ -188,6 +190,15 @@ class Workings:
         if self.trace.proof is not None:
             text += ", " + (_("proven") if found.proven else _("not proven"))
         return WorkingLine(name, cell=rational_cell(found.id), remarks=(Remark("value", text),))
+
+    def chosen(self, name: str, worked: Worked, index: Index) -> WorkingLine:
+        """Whether an expert is chosen, by its score."""
+        cell = self.forms.full(worked.at(index))
+        score = worked.step.inputs["x"] + write_index(index)
+        text = _("1 where {score} is among the {count} largest of its row, else 0").format(
+            score=score, count=worked.step.attributes["count"]
+        )
+        return WorkingLine(name, cell=cell, remarks=(Remark("more", text),))
 
     def token(self, word: str) -> str:
         """A token for a sentence."""

@@ -163,6 +163,9 @@ def _softened(p: Precision, scores: Data) -> Data:
     if p.store.half:
         off += 1.01 * island.function + 4 * island.work.half
         off += p.store.half if p.narrow else 0.0
+        least = max(island.work.least, p.store.least) if p.narrow else island.work.least
+        lost = (4 * least * scores.shape[-1]) * np.exp(down)  # of a share, relative to it
+        off += np.where(lost < 0.5, 2 * lost, inf)
     return off
 
 

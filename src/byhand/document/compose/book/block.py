@@ -48,7 +48,9 @@ def tell(edition: Edition, topic: Topic) -> Passage:
     """The passage about one topic."""
     if topic.kind == "norm":
         return _norm(edition, topic)
-    writer = {"add": _add, "hidden": _hidden, "act": _act, "mlp_out": _out}[topic.kind]
+    writer = {
+        "add": _add, "router": _router, "hidden": _hidden, "act": _act, "mlp_out": _out,
+    }[topic.kind]  # fmt: skip
     return passage(edition, topic, SLUG, writer(edition, topic))
 
 
@@ -89,6 +91,28 @@ def _mlp(edition: Edition, topic: Topic) -> MlpSpec:
     mlp = edition.model.spec.blocks[topic.layer].mlp
     assert mlp is not None
     return mlp
+
+
+def _router(edition: Edition, topic: Topic) -> list[str]:
+    mlp = _mlp(edition, topic)
+    assert mlp.experts is not None
+    if mlp.chosen == 1:
+        said = _(
+            "There are {count} MLPs here, called experts. A matrix scores them for each position, "
+            "and the one with the largest score answers."
+        )
+    else:
+        said = _(
+            "There are {count} MLPs here, called experts. A matrix scores them for each position, "
+            "and the {chosen} with the largest scores answer."
+        )
+    shares = (
+        _("Softmax over the scores of the chosen ones says how much each answer counts.")
+        if mlp.normalised
+        else _("Softmax over all scores says how much each answer counts; the rest is left out.")
+    )
+    counts = {"count": words.whole(mlp.experts), "chosen": words.whole(mlp.chosen or 0)}
+    return [said.format(**counts), shares]
 
 
 def _hidden(edition: Edition, topic: Topic) -> list[str]:
@@ -134,6 +158,8 @@ def _act(edition: Edition, topic: Topic) -> list[str]:
 
 def _out(edition: Edition, topic: Topic) -> list[str]:
     sentences = [_("A second matrix brings the hidden numbers back to the width of the stream.")]
-    if identity(edition, topic.step("out")):
+    if _mlp(edition, topic).experts is not None:
+        sentences.append(_("The answers of the experts are added up, each times its share."))
+    elif identity(edition, topic.step("out")):
         sentences.append(_("Here it is the identity and changes nothing."))
     return sentences

@@ -260,11 +260,16 @@ def _softmax(showing: Showing, worked: Worked, at: Index) -> Line:
     shares = Matrix((_at(showing, worked, indices),), worked.address)
     equals = Sign("≈") if any(map(_by_decimals, shown)) else EQUALS
     forms = [cell.form for cell in powers if cell.form is not None]
+    if (sinks := worked.step.inputs.get("sinks")) is not None:
+        sink = _power(_weight(showing, sinks)[0][at[0]])
+        forms += [] if sink.form is None else [sink.form]
     if len(forms) == 1:
         return (Quotient(forms[0], forms[0]), EQUALS, cell_tree(shares.rows[0][0]))
     total: Expression = Sum(tuple(forms))
     if DOTS in powers:
         total = Call("Σ", Power(E, Name(of.address.rpartition(".")[2])))
+        if sinks is not None:
+            total = Sum((total, forms[-1]))
     return (Quotient(ONE, total), TIMES, Matrix((powers,), of.address), equals, shares)
 
 

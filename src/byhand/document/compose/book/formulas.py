@@ -171,7 +171,21 @@ def law(step: Step) -> Expression:
             return _table_scores_law(step)
         case "softmax":
             of = Name(step.inputs["x"].rpartition(".")[2])
-            return Quotient(Power(E, of), Call("Σ", Power(E, of)))
+            total: Expression = Call("Σ", Power(E, of))
+            if "sinks" in step.inputs:
+                total = Sum((Power(E, Name("sink")), total))
+            return Quotient(Power(E, of), total)
+        case "expert_linear":
+            return _linear_law(step)
+        case "choose":
+            return Call(f"top_{step.attributes['count']}", Name("router"))
+        case "expert_shares":
+            powers = Power(E, Name("router"))
+            counted: Expression = Product((Name("chosen"), powers))
+            below = counted if step.attributes["normalised"] else powers
+            return Quotient(counted, Call("Σ", below))
+        case "combine":
+            return Call("Σ", Product((Name("shares"), Name("answers"))))
         case "mix":
             return Call("Σ", Product((Name("weights"), Name("v"))))
         case "head_outputs":
@@ -239,7 +253,9 @@ def _short_input(step: Step) -> str:
 def _rotate_law(step: Step) -> Expression:
     angle = Product((Name("pos"), Name("θ_i")))
     first = Product((Name("a"), Call("cos", angle)))
-    return Sum((first, Negative(Product((Name("b"), Call("sin", angle))))))
+    turned = Sum((first, Negative(Product((Name("b"), Call("sin", angle))))))
+    magnitude = step.attributes.get("magnitude")
+    return turned if magnitude is None else Product((magnitude, turned))
 
 
 def _scores_law(step: Step) -> Expression:

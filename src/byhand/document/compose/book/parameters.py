@@ -121,6 +121,7 @@ def _symbols(edition: Edition) -> Facts:
         "kv_heads": _("heads of keys and values"),
         "d_head": _("width of a head"),
         "d_ff": _("hidden numbers of the MLP"),
+        "experts": _("MLPs to choose from"),
         "rope_width": _("entries of a head that are turned"),
     }
     known: dict[str, int] = {}

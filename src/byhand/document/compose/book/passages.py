@@ -99,6 +99,7 @@ def _titles(topic: Topic) -> dict[str, str]:
         "mixed": _("The mix"),
         "attn_out": _("What attention hands back"),
         "add": _("Added to the stream") if topic.trip == "attn" else _("Added again"),
+        "router": _("Who answers"),
         "hidden": _("Out into hidden numbers"),
         "act": _("The bend"),
         "mlp_out": _("Back to the stream's width"),

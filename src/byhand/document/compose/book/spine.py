@@ -133,6 +133,7 @@ def label(topic: Topic) -> str:
         "mixed": _("mix"),
         "attn_out": _("output"),
         "add": _("+ attention") if attn else _("+ MLP"),
+        "router": _("router"),
         "hidden": _("hidden"),
         "act": _("activation"),
         "mlp_out": _("output"),

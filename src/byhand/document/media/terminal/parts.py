@@ -208,7 +208,7 @@ class Terminal:
 
     def hint(self, step: parts.StepPart, table: parts.NumberTable) -> Iterator[str]:
         """A hint where to see the forms that did not fit, once."""
-        before = 1 if step.axes[0] in ("head", "kv_head") else 0
+        before = 1 if step.axes[0] in ("head", "kv_head", "expert") else 0
         index = [0] * len(step.axes)
         index[before] = table.rows[-1].place
         address = f"{step.address}[{','.join(map(str, index))}]"

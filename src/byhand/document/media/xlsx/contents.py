@@ -37,7 +37,7 @@ from byhand.document.media.xlsx.learning import LARGEST_EXPONENT, LearningFormul
 from byhand.language import _
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import ABSENT
-from byhand.plan import Plan, Step
+from byhand.plan import WEIGHT, Plan, Step
 from byhand.tracing import Trace
 from byhand.worked import Worked
 from byhand.working import Index, Working
@@ -149,6 +149,25 @@ class Operations(LearningFormulas):
         power = self.at(step.address + POWERS, index, here)
         return f"{power}/{self.at(step.address + TOTAL, index[:-1], here)}"
 
+    def _choose(self, step: Step, index: Index, here: str) -> str:
+        """1 where fewer than `count` scores are larger, or equal and before it."""
+        position, expert = index
+        table = self.tables[step.inputs["x"]]
+        own = self.at(step.inputs["x"], index, here)
+        larger = f"SUMPRODUCT(--({self.row(step.inputs['x'], (position,), here)}>{own}))"
+        if expert:
+            ends = table.cell((position, 0)), table.cell((position, expert - 1))
+            larger += f"+SUMPRODUCT(--({refer(*ends, sheet=here)}={own}))"
+        return f"IF({larger}<{step.attributes['count']},1,0)"
+
+    def _expert_shares(self, step: Step, index: Index, here: str) -> str:
+        """Less the largest score, so that no power is too large."""
+        x, chosen = step.inputs["x"], step.inputs["chosen"]
+        row, marks = (self.row(address, index[:1], here) for address in (x, chosen))
+        own = f"{self.at(chosen, index, here)}*EXP({self.at(x, index, here)}-MAX({row}))"
+        counted = f"{marks}*" if step.attributes["normalised"] else ""
+        return f"{own}/SUMPRODUCT({counted}EXP({row}-MAX({row})))"
+
     def _activate(self, step: Step, index: Index, here: str) -> str | None:
         if step.attributes["kind"] != "silu":
             return None
@@ -163,10 +182,16 @@ class Operations(LearningFormulas):
             chosen = self.at("next", index, here)
             return f"INDEX({self.row('probs', index, here)},{chosen}+1)"
         x = self.plan[address].inputs["x"]
+        sinks = self.plan[address].inputs.get("sinks")
+        sink = None if sinks is None else self.at(sinks, index[:1], here)
         if part == LARGEST:
-            return f"MAX({self.row(x, index, here)})"
+            row = self.row(x, index, here)
+            return f"MAX({row})" if sink is None else f"MAX({row},{sink})"
         if part == TOTAL:
-            return f"SUM({self.row(address + POWERS, index, here)})"
+            total = f"SUM({self.row(address + POWERS, index, here)})"
+            if sink is None:
+                return total
+            return f"{total}+EXP({sink}-{self.at(address + LARGEST, index, here)})"
         if self.working.absent(x, index):
             return None
         return f"EXP({self.at(x, index, here)}-{self.at(address + LARGEST, index[:-1], here)})"
@@ -215,7 +240,14 @@ class Values:
             return largest
         if part == POWERS:
             return powers[index[-1]]
-        return sum(power for power in powers if power is not None)
+        total = sum(power for power in powers if power is not None)
+        sink = self._sink(address, index)
+        return total if sink is None else total + exp(sink - largest)
+
+    def _sink(self, address: str, row: Index) -> float | None:
+        """The sink of the head of a row; None where a softmax has none."""
+        sinks = self.floats.plan[address].inputs.get("sinks")
+        return None if sinks is None else self.weight(sinks.removeprefix(WEIGHT), row[:1])
 
     def _shifted(self, address: str, row: Index) -> tuple[float, list[float | None]]:
         """The largest score of a row, and e to the power of each score less that."""
@@ -223,7 +255,8 @@ class Values:
             plan = self.floats.plan
             x = plan[address].inputs["x"]
             scores = [self._raw(x, (*row, key)) for key in range(plan[x].shape[-1])]
-            largest = max((score for score in scores if score is not None), default=0.0)
+            seen = [score for score in (*scores, self._sink(address, row)) if score is not None]
+            largest = max(seen, default=0.0)
             powers = [None if score is None else exp(score - largest) for score in scores]
             self._rows[address, row] = largest, powers
         return self._rows[address, row]

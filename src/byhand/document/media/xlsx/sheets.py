@@ -224,7 +224,7 @@ class Sheet:
                 one: list[Label] = list(self.contents.labels)
             case ["key"]:
                 one = list(map(Position, range(width)))
-            case ["head" | "kv_head"]:
+            case ["head" | "kv_head" | "expert"]:
                 one = [f"{across[-1]} {head}" for head in range(width)]
             case []:
                 one = [_("token") if table.address == VOCABULARY else "id"]
