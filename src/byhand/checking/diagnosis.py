@@ -70,7 +70,7 @@ def diagnosed(
     tried = [each for each in seen if isinstance(each, Edit)]
     if is_gap(replay, scene, line, judged):
         gap = searched(replay, scene, line, judged, first=tried, favourites=favourites, work=work)
-        best = tuple(trial.suspect() for trial in best_of(gap.trials, line)[:MOST_SHOWN])
+        best = tuple(trial.suspect() for trial in gap.trials[:MOST_SHOWN])
         return Diagnosis(best, _sentences((*seen, *gap.described)), gap.ask, gap.work)
     tried += edits(replay.plan, region.steps, target, replay.model, context=context)
     price = max(1.0, _work(replay, region.steps))
