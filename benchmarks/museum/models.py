@@ -127,26 +127,29 @@ def yarn() -> ModelSpec:
 
 
 def gpt_oss() -> ModelSpec:
-    """As gpt-oss: each head has a sink; experts, of which the router chooses some, have biases."""
-    spec = _llama("gpt_oss", sinks=True)
-    mlp = MlpSpec(32, "silu", gated=True, experts=EXPERTS, chosen=CHOSEN, router_bias=True)
-    return replace(spec, blocks=tuple(replace(block, mlp=mlp) for block in spec.blocks))
+    """As gpt-oss: each head has a sink, and the router of the experts has a bias."""
+    return _with_experts("gpt_oss", router_bias=True, sinks=True)
 
 
 def mixtral() -> ModelSpec:
     """As Mixtral: two of the experts answer, and their shares are 1 together."""
-    mlp = MlpSpec(32, "silu", gated=True, experts=EXPERTS, chosen=CHOSEN)
-    spec = _llama("mixtral")
+    return _with_experts("mixtral")
+
+
+def _with_experts(
+    name: str, *, normalised: bool = True, router_bias: bool = False, **changes: Any
+) -> ModelSpec:
+    spec = _llama(name, **changes)
+    mlp = MlpSpec(
+        32, "silu", gated=True, experts=EXPERTS, chosen=CHOSEN, normalised=normalised,
+        router_bias=router_bias,
+    )  # fmt: skip
     return replace(spec, blocks=tuple(replace(block, mlp=mlp) for block in spec.blocks))
 
 
 def olmoe() -> ModelSpec:
     """As OLMoE: the shares of the chosen experts are those among all experts."""
-    spec = mixtral()
-    blocks = tuple(
-        replace(block, mlp=replace(block.mlp, normalised=False)) for block in spec.blocks
-    )
-    return replace(spec, name="olmoe", blocks=blocks)
+    return _with_experts("olmoe", normalised=False)
 
 
 def gpt2() -> ModelSpec:

@@ -17,7 +17,7 @@ from byhand.numbers.floats.nearest import constant
 
 
 class Replica(Llama):
-    """Llama, with what later models have: norms of q and k, scaled frequencies, sinks, experts, …"""
+    """Llama, with what later models have: norms of q and k, scaled frequencies, sinks, experts."""
 
     def __init__(self, model: Model, ids: Sequence[int], format: str = "float32") -> None:
         super().__init__(model, ids, format)

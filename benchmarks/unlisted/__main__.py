@@ -42,7 +42,7 @@ def _report(found: measure.Found) -> None:
             f"step: {where}: first {found.first}, planted at {found.lines} {found.said[0]}",
             file=sys.stderr,
         )
-    elif found.clear and not found.explained:
+    elif found.visible and not found.explained:
         half = "half" if found.half else "missed"
         print(f"{half}: {where}: {found.told} {found.said}", file=sys.stderr)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
@@ -13,13 +13,11 @@ import numpy as np
 from benchmarks.planted import models
 from benchmarks.planted.families import PORTS
 from benchmarks.unlisted.changes import Change
-from byhand.checking import diagnosis, judging
-from byhand.checking.diagnosis import Diagnosis
 from byhand.checking.evidence import Trial
 from byhand.checking.judging import judge_text
 from byhand.checking.matches import match
 from byhand.checking.readers import read_claims
-from byhand.checking.replay import Line, Replay
+from byhand.checking.replay import Replay
 from byhand.checking.verdicts import MarkedText, Suspect
 from byhand.plan import Plan
 
@@ -61,34 +59,17 @@ def claimed_after(step: str, names: list[str], order: Mapping[str, int]) -> str:
     return min(later, key=lambda name: order[name])
 
 
-@dataclass
-class Kept:
-    """The edited plans behind the causes, by line and sentence."""
-
-    plans: dict[tuple[str, str], Plan] = field(default_factory=dict)
-
-
 @contextmanager
-def keeping() -> Iterator[Kept]:
-    """Keeps the edited plan of every cause that is named meanwhile."""
-    kept, made = Kept(), dict[str, Plan]()
-    suspect, diagnosed = Trial.suspect, diagnosis.diagnosed
+def keeping() -> Iterator[dict[str, list[Plan]]]:
+    """Keeps the edited plans of the causes that are named meanwhile, by their sentences."""
+    kept: dict[str, list[Plan]] = defaultdict(list)
+    usual = Trial.suspect
 
-    def noted(trial: Trial) -> Suspect:
-        found = suspect(trial)
-        made[found.sentence] = trial.edit.plan
-        return found
+    def suspect(trial: Trial, *arguments: Any, **named: Any) -> Suspect:
+        kept[trial.edit.sentence].append(trial.edit.plan)
+        return usual(trial, *arguments, **named)
 
-    def watched(*arguments: Any, **named: Any) -> Diagnosis:
-        made.clear()
-        found = diagnosed(*arguments, **named)
-        line = next(each for each in arguments if isinstance(each, Line))
-        for cause in found.causes:
-            if cause.sentence in made:
-                kept.plans[line.claim.address, cause.sentence] = made[cause.sentence]
-        return found
-
-    with patch.object(Trial, "suspect", noted), patch.object(judging, "diagnosed", watched):
+    with patch.object(Trial, "suspect", suspect):
         yield kept
 
 

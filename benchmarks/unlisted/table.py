@@ -14,9 +14,9 @@ SIGNS = {CAUSE: "cause", DESCRIBED: "described", PLACED: "placed", NOTHING: "–
 def totals(results: Iterable[Found]) -> str:
     """A Markdown table with one row for each mode and format."""
     lines = [
-        "| mode | format | ports | clear | first wrong line | explained | cause · described · "
-        "placed | pairs | half of a pair | causes named | false |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| mode | format | ports | clear | first wrong line | explained | pairs | half of a pair "
+        "| visible | explained | cause · described · placed | causes named | false |",
+        "|---" * 13 + "|",
     ]
     own = list(results)
     for mode, format in dict.fromkeys((each.mode, each.format) for each in own):
@@ -25,17 +25,17 @@ def totals(results: Iterable[Found]) -> str:
 
 
 def _total(mode: str, format: str, own: Sequence[Found]) -> str:
-    clear = [each for each in own if each.clear]
+    clear, visible = [e for e in own if e.clear], [e for e in own if e.visible]
     pairs = [each for each in clear if each.paired]
-    explained = [each for each in clear if each.explained]
-    singles = [each.told[0] for each in explained if not each.paired]
+    singles = [each.told[0] for each in visible if each.explained and not each.paired]
     false, offered = sum(len(each.false) for each in own), sum(each.offered for each in own)
     cells = (
         mode, format, len(own), len(clear), _share(sum(e.step_named for e in clear), len(clear)),
-        _share(len(explained), len(clear)),
-        " · ".join(str(singles.count(each)) for each in (CAUSE, DESCRIBED, PLACED)),
+        _share(sum(each.explained for each in clear), len(clear)),
         f"{sum(each.explained for each in pairs)} of {len(pairs)}",
         sum(each.half for each in pairs),
+        len(visible), _share(sum(each.explained for each in visible), len(visible)),
+        " · ".join(str(singles.count(each)) for each in (CAUSE, DESCRIBED, PLACED)),
         offered, _share(false, offered),
     )  # fmt: skip
     return "| " + " | ".join(map(str, cells)) + " |"

@@ -35,7 +35,9 @@ AXES = {
     "d_ff": "channel",
     "d_model": "channel",
     "d_head": "entry",
+    "hidden unit": "channel",
     "vocab": "token",
+    "tokens? of the vocabulary": "token",
 }
 WANTED = re.compile(r"\{(-?\d+(?:\.\d+)?(?:e-?\d+)?)\}")
 

@@ -38,7 +38,7 @@ def scaled_twice(port: Replica) -> None:
     "Gemma2: 9B query_pre_attn_scalar = 256 not 224",
     family="gemma",
     shows=SCORES,
-    says=r"1/√16|multiplied by 1\.22474",
+    says=r"1/√16|1\.22474\d? ×",
 )
 def scale_of_the_other_width(port: Replica) -> None:
     """Scores were scaled by 1/√(d_model / heads), as the first reference code for Gemma 2 did.
@@ -213,8 +213,8 @@ def sinks_never_bound(port: Replica) -> None:
     "attention",
     f"{GITHUB}/ROCm/rocm-libraries/issues/12227",
     2026,
-    "[CK_TILE] Split-KV attention adds the sink logit twice, and the nwarp pipeline seeds it at the "
-    "wrong scale",
+    "[CK_TILE] Split-KV attention adds the sink logit twice, and the nwarp pipeline seeds it at "
+    "the wrong scale",
     family="gpt_oss",
     shows=WEIGHTS,
     says="sink",

@@ -143,7 +143,7 @@ def groups_by_place(port: Replica) -> None:
     packed="q4_k",
     length=ROWS,
     shows=GATE,
-    says=f"({MATRIX}|row|entr).*(0|zero)|0 instead",
+    says=r"from 1 on \(of 128\) are 0",
 )
 def only_the_first_block(port: Replica) -> None:
     """The loop over the blocks of a tensor held a `return`.  The first block was unpacked, and all

@@ -16,7 +16,7 @@ from benchmarks.unlisted.changes.handles import (
     with_row,
 )
 from benchmarks.unlisted.changes.registry import change
-from benchmarks.unlisted.changes.words import BY_ROW, LAST_ROW, MOVES, head, position
+from benchmarks.unlisted.changes.words import BY_ROW, LAST_ROW, MOVES, head, places, position
 
 SCORES, WEIGHTS, MIXED = "block.0.attn.scores", "block.0.attn.weights", "block.0.attn.mixed"
 
@@ -109,7 +109,8 @@ def weights_in_percent(port: Port) -> None:
     "q of heads 0 and 3 exchanged",
     "block.0.attn.q",
     "gpt2 llama",
-    r"head.*\b0\b.*\b3\b|head.*\b3\b.*\b0\b",
+    places(0, 3)[0],
+    where=r"heads? .*\b0\b.*\b3\b",
 )
 def q_heads_exchanged(port: Port) -> None:
     after(port, "attn.q", lambda q: exchanged(q, 0, 3, 0))
@@ -119,7 +120,8 @@ def q_heads_exchanged(port: Port) -> None:
     "results of heads 1 and 2 exchanged, block 1",
     "block.1.attn.mixed",
     "gpt_neox qwen",
-    r"head.*\b1\b.*\b2\b|head.*\b2\b.*\b1\b",
+    places(1, 2)[0],
+    where=r"heads? .*\b1\b.*\b2\b",
 )
 def mixed_heads_exchanged(port: Port) -> None:
     after(port, "attn.mixed", lambda m: exchanged(m, 1, 2, 0), [1])

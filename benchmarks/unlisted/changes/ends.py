@@ -16,6 +16,7 @@ from benchmarks.unlisted.changes.words import (
     ROW_SHIFT,
     TWICE,
     channel,
+    places,
 )
 
 EMBED = "embed.token"
@@ -108,7 +109,11 @@ def columns_moved(port: Port) -> None:
 
 
 @change(
-    "two tokens exchanged in the head", "logits", "llama gpt2", r"\b50\b.*\b60\b|\b60\b.*\b50\b"
+    "two tokens exchanged in the head",
+    "logits",
+    "llama gpt2",
+    places(50, 60)[0],
+    where=places(50, 60)[1],
 )
 def tokens_exchanged(port: Port) -> None:
     after(port, "logits", lambda x: exchanged(x, 50, 60, -1))
@@ -219,8 +224,8 @@ def first_token_replaced(port: Port) -> None:
     "rows of two tokens exchanged in the embedding",
     EMBED,
     "gpt2 llama",
-    r"\b3\b.*\b6\b|\b6\b.*\b3\b",
-    r"<3>.*<6>|<6>.*<3>",
+    places(3, 6)[0],
+    r"position 3 has row <6>|row <3>.*(places|exchang|swap)",
     where=r"(rows|positions) (3|6)\b",
 )
 def embedding_rows_exchanged(port: Port) -> None:
@@ -269,6 +274,7 @@ def sum_halved(port: Port) -> None:
     EMBED,
     "gpt2",
     r"shift|roll|moved|previous|(row|position|token).*before|off by one|next (row|position)",
+    r"position 1 has row <0>.*position 2 has row <1>.*position 3 has row <2>|1 ← 0, 2 ← 1, 3 ← 2",
 )
 def tokens_shifted(port: Port) -> None:
     port.ids = torch.cat((port.ids[:1], port.ids[:-1]))

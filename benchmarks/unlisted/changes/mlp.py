@@ -18,6 +18,7 @@ from benchmarks.unlisted.changes.words import (
     MOVES,
     TWICE,
     channel,
+    places,
 )
 
 ACT, HIDDEN, OUT = "block.0.mlp.act", "block.0.mlp.hidden", "block.0.mlp.out"
@@ -81,7 +82,12 @@ def hard_swish(port: Port) -> None:
     port.activation = F.hardswish
 
 
-@change("tanh by a rational approximation in GELU", ACT, "gpt2", r"approx|rational|\b27\b")
+@change(
+    "tanh by a rational approximation in GELU",
+    ACT,
+    "gpt2",
+    r"approx|rational|\b27\b|function of (its|the) input alone",
+)
 def rational_tanh(port: Port) -> None:
     def tanh(x: Tensor) -> Tensor:
         x = x.clamp(-3, 3)
@@ -123,7 +129,7 @@ def activated_twice(port: Port) -> None:
     "gate and up read as interleaved rows",
     "block.0.mlp.gate",
     "llama qwen",
-    r"interleav|even|every (other|second)|2i|alternat|stride",
+    r"interleav|even|every (other|second)|2i|alternat|stride|1 ← 2, 2 ← 4, 3 ← 6",
 )
 def gate_up_interleaved(port: Port) -> None:
     for gate, up in zip(every(port, "mlp.gate"), every(port, "mlp.hidden"), strict=True):
@@ -287,7 +293,8 @@ def row_repeated(port: Port) -> None:
     "rows 5 and 9 of the hidden layer exchanged",
     HIDDEN,
     "gpt_neox llama",
-    r"\b5\b.*\b9\b|\b9\b.*\b5\b",
+    places(5, 9)[0],
+    where=places(5, 9)[1],
 )
 def hidden_rows_exchanged(port: Port) -> None:
     after(port, "mlp.hidden", lambda x: exchanged(x, 5, 9))

@@ -46,7 +46,7 @@ def eps_of_one_block(port: Port) -> None:
     SQUARE,
     "llama qwen",
     r"(all|whole|over|across) (the )?(positions?|text|rows|entries)",
-    r"same (in|for|at) (all|every)|one (number|value) for|constant",
+    r"same (in|for|at) (all|every)|one (number|value) for|constant|{0} × what follows",
 )
 def square_over_text(port: Port) -> None:
     after(port, "attn.norm.mean_square", lambda s: s.mean().expand_as(s))
@@ -193,7 +193,7 @@ def variance_of_uncentered(port: Port) -> None:
     f"{NORM}.mean",
     "gpt_neox",
     r"(all|whole|over|across) (the )?(positions?|text|rows|entries)",
-    r"same (in|for|at) (all|every)|one (number|value) for|constant|average",
+    r"same (in|for|at) (all|every)|one (number|value) for|constant|average|{0} × what follows",
 )
 def mean_over_positions(port: Port) -> None:
     after(port, "attn.norm.mean", lambda mean: mean.mean().expand_as(mean))

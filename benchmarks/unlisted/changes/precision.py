@@ -269,7 +269,7 @@ def int8_embedding(port: Port) -> None:
     "norm's result in float16 with 5 bits dropped (fp11)",
     "block.1.mlp.norm.out",
     "gpt_neox",
-    r"[56] bits|representable|narrow|coarse|rounded",
+    r"[56] bits|representable|narrow|coarse|rounded|number of bfloat16",
     formats=FLOAT32,
 )
 def six_bits(port: Port) -> None:

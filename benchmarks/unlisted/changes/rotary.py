@@ -11,7 +11,7 @@ from torch import Tensor
 from benchmarks.planted.port import Port
 from benchmarks.unlisted.changes.handles import after, before, exchanged, inside, with_row
 from benchmarks.unlisted.changes.registry import FLOAT32, change
-from benchmarks.unlisted.changes.words import LAST_ROW, channel, head, zero
+from benchmarks.unlisted.changes.words import LAST_ROW, channel, head, places, zero
 
 TURNED, K_TURNED = "block.0.attn.q_rotated", "block.0.attn.k_rotated"
 FIRST = {"": TURNED, "gpt2": "embed.position"}
@@ -305,7 +305,12 @@ def base_of_one_block(port: Port) -> None:
 
 
 @change(
-    "learned positions 4 and 5 exchanged", "embed.position", "gpt2", r"\b4\b.*\b5\b|\b5\b.*\b4\b"
+    "learned positions 4 and 5 exchanged",
+    "embed.position",
+    "gpt2",
+    places(4, 5)[0],
+    r"position 4 has row 5",
+    where=places(4, 5)[1],
 )
 def positions_exchanged(port: Port) -> None:
     port.places = exchanged(port.places, 4, 5, 0)

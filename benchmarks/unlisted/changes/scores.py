@@ -116,7 +116,8 @@ def _only_seen(port: Port, seen: Tensor, layer: int | None = None) -> None:
     SCORES,
     "gpt2 gpt_neox",
     r"window.*({5}|{4})",
-    r"({5}|{4}).*(keys|back|before|away|window)",
+    r"({5}|{4}) .*(back|before|away|window)",
+    where=r"queries from 5 on, keys 0 to 10",
 )
 def window_of_5(port: Port) -> None:
     _only_seen(port, _distance(port) < 5)
@@ -128,6 +129,7 @@ def window_of_5(port: Port) -> None:
     "llama",
     r"{3}.*(back|before|away|distance|diagonal)",
     r"(distance|diagonal).*{3}",
+    where=r"queries from 3 on, keys 0 to 12",
 )
 def hole_in_window(port: Port) -> None:
     _only_seen(port, _distance(port) != 3)
@@ -140,6 +142,7 @@ def hole_in_window(port: Port) -> None:
     r"(key|column|position|token) 0.*(mask|not seen|hidden|−∞|-inf)",
     r"(mask|not seen|hidden|hides).*((key|column|position|token) 0|first)",
     r"first (key|token|position).*(mask|not seen|hidden)",
+    r"infinite \(queries from 1 on, key 0\)",
     where=r"(keys?|columns?|position|token) 0\b",
 )
 def first_key_masked(port: Port) -> None:
@@ -155,6 +158,7 @@ def first_key_masked(port: Port) -> None:
     r"{8}.*(document|segment|chunk|block-diagonal|packed)|(document|segment|chunk|packed).*{8}",
     r"(queries|positions|rows).*{8}.*(not see|mask|hid).*({8}|{7})",
     r"(keys|columns).*({8}|{7}).*(mask|not seen|hidden)",
+    r"infinite \(queries from 8 on, keys 0 to 7\)",
 )
 def two_documents(port: Port) -> None:
     part = torch.arange(len(port.ids)) // 8
@@ -166,7 +170,6 @@ def two_documents(port: Port) -> None:
     WEIGHTS,
     "gpt2",
     r"prefix|first (4|four)",
-    r"(keys|positions|tokens).*({3}|{4})",
     r"(" + LATER + r").*({3}|{4})",
     where=r"(rows|queries|positions) 0.*(2|3)\b",
 )

@@ -10,7 +10,14 @@ from torch import Tensor
 from benchmarks.planted.port import Port
 from benchmarks.unlisted.changes.handles import after, before, exchanged, of_text, with_row
 from benchmarks.unlisted.changes.registry import FLOAT32, change
-from benchmarks.unlisted.changes.words import BY_COLUMN, FIRST_ROW, LAST_ROW, ROW_SHIFT, channel
+from benchmarks.unlisted.changes.words import (
+    BY_COLUMN,
+    FIRST_ROW,
+    LAST_ROW,
+    ROW_SHIFT,
+    channel,
+    places,
+)
 
 ATTN, MLP = "block.0.attn.add", "block.0.mlp.add"
 Update = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -77,7 +84,8 @@ def odd_rows_skipped(port: Port) -> None:
     "rows 5 and 9 exchanged after block 1",
     "block.1.mlp.add",
     "llama gpt2",
-    r"\b5\b.*\b9\b|\b9\b.*\b5\b",
+    places(5, 9)[0],
+    where=places(5, 9)[1],
 )
 def rows_exchanged_in_stream(port: Port) -> None:
     after(port, "block.1.mlp.add", lambda x: exchanged(x, 5, 9))
@@ -178,7 +186,7 @@ def outlier_clipped(port: Port) -> None:
     "rows 6 and 7 merged into their mean, block 1",
     "block.1.mlp.add",
     "gpt2 qwen",
-    r"\b6\b.*\b7\b",
+    r"\b6\b.*\b7\b.*(mean|average|same|equal|each other)|(mean|average|same|equal).*\b6\b.*\b7\b",
     where=r"(rows|positions) (6|7)\b",
 )
 def rows_merged(port: Port) -> None:

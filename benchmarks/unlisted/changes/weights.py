@@ -8,7 +8,7 @@ from torch import Tensor
 from benchmarks.planted.port import Port
 from benchmarks.unlisted.changes.handles import every, exchanged, fixed, matrix, replaced, with_row
 from benchmarks.unlisted.changes.registry import change
-from benchmarks.unlisted.changes.words import BY_COLUMN, channel, zero
+from benchmarks.unlisted.changes.words import BY_COLUMN, channel, places, zero
 
 QKV = {"": "block.1.attn.qkv", "llama": "block.1.attn.q", "qwen": "block.1.attn.q"}
 
@@ -82,7 +82,8 @@ def column_of_another_layer(port: Port) -> None:
     "output rows 10 and 11 exchanged",
     "block.1.mlp.out",
     "gpt2 llama",
-    r"\b10\b.*\b11\b|\b11\b.*\b10\b",
+    places(10, 11)[0],
+    where=places(10, 11)[1],
 )
 def rows_exchanged(port: Port) -> None:
     replaced(port, "block.1.mlp.out", lambda w: exchanged(w, 10, 11, 0))
@@ -94,7 +95,7 @@ def rows_exchanged(port: Port) -> None:
     "input columns 10 and 90 exchanged",
     "block.1.mlp.out",
     "gpt_neox qwen",
-    r"\b10\b.*\b90\b|\b90\b.*\b10\b",
+    places(10, 90)[0],
     r"rank.{1,12}1\b",
 )
 def columns_exchanged(port: Port) -> None:
@@ -319,7 +320,8 @@ def v_heads_averaged(port: Port) -> None:
     "channels 20 and 21 of the stream exchanged in a norm's gain",
     "block.1.attn.norm.out",
     "gpt2 llama",
-    r"\b20\b.*\b21\b|\b21\b.*\b20\b",
+    places(20, 21)[0],
+    where=places(20, 21)[1],
 )
 def gain_entries_exchanged(port: Port) -> None:
     replaced(port, "block.1.attn.norm.gain", lambda g: exchanged(g, 20, 21, 0))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-ROWS = "(each|every|by|own|per|of a) (row|position|query)"
-COLUMNS = "(each|every|by|own|per|of a) (channel|column|entry|output)"
-SCALED = "(factor|×|times|scal)"
+ROWS = "(each|every|by|own|per|of a|each of the) (row|position|query|queries)"
+COLUMNS = "(each|every|by|own|per|of a|each of the) (channel|column|entry|output|hidden unit)"
+SCALED = "(factor|×|times|scal|multipl)"
 MOVED = "(added|shift|constant|offset|same)"
 
 BY_ROW = f"{ROWS}.*{SCALED}|{SCALED}.*{ROWS}"
@@ -23,6 +23,14 @@ TWICE = "(twice|again|doubl|{2})"
 def zero(place: str) -> str:
     """Words for a place where zeros are."""
     return rf"({place}).*(\b0\b|zero)|(\b0\b|zeros?).*({place})"
+
+
+def places(one: int, other: int) -> tuple[str, str]:
+    """Words for two things that have changed places: how, and where."""
+    changed = "(places|exchang|swap|order)"
+    both = rf"\b{one}\b.*\b{other}\b"
+    arrows = rf"\b{one} (←|is) .*{other}\b|\b{other} (←|is) .*{one}\b"
+    return rf"{both}.*{changed}|{changed}.*{both}|{arrows}", both
 
 
 def head(number: int) -> str:

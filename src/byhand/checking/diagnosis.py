@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byhand.checking.differences import Description, Difference, readings
+from byhand.checking.differences import Description, Difference, Reading, readings
 from byhand.checking.evidence import Trial, best_of, explains
 from byhand.checking.gaps import is_gap, searched
 from byhand.checking.regions import Region
@@ -65,12 +65,10 @@ def diagnosed(
     difference = Difference.of(scene, judged.claimed) if numbers else None
     seen = list(readings(difference)) if difference is not None else []
     tried = [each for each in seen if isinstance(each, Edit)]
-    said = sorted((told for told in seen if isinstance(told, Description)), key=_telling)
-    described = tuple(told.sentence for told in said[:MOST_SHOWN])
     if is_gap(replay, scene, line, judged):
         gap = searched(replay, scene, line, judged, first=tried, favourites=favourites, work=work)
-        best = best_of(gap.trials, line)[:MOST_SHOWN]
-        return Diagnosis(tuple(each.suspect() for each in best), described, gap.ask, gap.work)
+        best = tuple(trial.suspect() for trial in best_of(gap.trials, line)[:MOST_SHOWN])
+        return Diagnosis(best, _sentences((*seen, *gap.described)), gap.ask, gap.work)
     tried += edits(replay.plan, region.steps, target, replay.model, context=context)
     price = max(1.0, _work(replay, region.steps))
     first = [edit for edit in tried if edit.kind in favourites][: int(MOST_WORK / price) + 1]
@@ -86,9 +84,15 @@ def diagnosed(
             break
     return Diagnosis(
         tuple(trial.suspect() for trial in best_of(found, line)[:MOST_SHOWN]),
-        described,
+        _sentences(seen),
         work=spent * price,
     )
+
+
+def _sentences(seen: Iterable[Reading]) -> tuple[str, ...]:
+    """The descriptions, those that say most first."""
+    said = sorted((told for told in seen if isinstance(told, Description)), key=_telling)
+    return tuple(told.sentence for told in said[:MOST_SHOWN])
 
 
 def _telling(description: Description) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from byhand.checking.differences.attending import score_readings
 from byhand.checking.differences.copies import copy_readings
 from byhand.checking.differences.difference import (
     Description,
@@ -16,9 +17,14 @@ from byhand.checking.differences.difference import (
 from byhand.checking.differences.factors import factor_readings
 from byhand.checking.differences.formats import format_readings
 from byhand.checking.differences.functions import function_readings
+from byhand.checking.differences.mixing import mix_readings
 from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
+from byhand.checking.differences.sharing import share_readings
+from byhand.checking.differences.slopes import slope_readings
+from byhand.checking.differences.stale import stale_readings
+from byhand.checking.differences.statistics import statistic_readings
 from byhand.checking.differences.tables import table_readings
 from byhand.checking.differences.turning import turning_readings
 
@@ -29,9 +35,15 @@ READERS: tuple[Reader, ...] = (
     factor_readings,
     product_readings,
     function_readings,
+    statistic_readings,
+    slope_readings,
     turning_readings,
+    score_readings,
+    share_readings,
+    mix_readings,
     copy_readings,
     move_readings,
+    stale_readings,
     format_readings,
     table_readings,
 )

@@ -23,37 +23,17 @@ from byhand.checking.differences.positions_read import (
     told_positions,
     told_rates,
 )
-from byhand.checking.differences.turns import Turns, fit, positions_of, rates_of, solved
+from byhand.checking.differences.rotations import Case, Pairing, tables, turned_by
+from byhand.checking.differences.turns import Turns, fit, positions_of, rates_of
 from byhand.checking.suspects.casts import bits_of, rounded_to
 from byhand.checking.suspects.mistakes import setting
-from byhand.checking.suspects.scenes import Draft
 from byhand.language import _
 from byhand.numbers.floats.angles import frequencies_of
-from byhand.plan import Step
 
 Floats = npt.NDArray[np.float64]
-Complexes = npt.NDArray[np.complex128]
 COARSE = ("bfloat16", "float16")
 CLEARLY = 4.0  # × what the best leaves: what fits worse is no rival
 YARN = 0.1  # YaRN's factor is YARN·ln(scale) + 1
-
-
-@dataclass(frozen=True)
-class Pairing:
-    """The entries that are paired: read from, and written to."""
-
-    read: str
-    write: str
-
-    def entries(self, width: int) -> tuple[tuple[range, range], tuple[range, range]]:
-        """The first and second entries of the pairs, read and written."""
-        return _entries(self.read, width), _entries(self.write, width)
-
-
-def _entries(pairing: str, width: int) -> tuple[range, range]:
-    if pairing == "half":
-        return range(width // 2), range(width // 2, width)
-    return range(0, width, 2), range(1, width, 2)
 
 
 def turning_readings(difference: Difference) -> Iterator[Reading]:
@@ -79,99 +59,13 @@ def turning_readings(difference: Difference) -> Iterator[Reading]:
     yield from _formulas(case)
 
 
-@dataclass(frozen=True)
-class Case:
-    """A rotation that differs: what went in, what came out, and what the model does."""
-
-    difference: Difference
-    before: Floats
-    after: Floats
-    room: Floats
-    heads: tuple[int, ...]  # those with a wrong entry
-    positions: Floats
-    rates: Floats
-
-    @classmethod
-    def of(cls, difference: Difference, before: Floats) -> Case:
-        """The case of a difference, with what went in."""
-        step = difference.target
-        given = difference.input("frequencies")
-        width = step.attributes["width"]
-        rates = frequencies_of(step.attributes["base"], width) if given is None else given
-        room = difference.room
-        size = np.abs(difference.expected)
-        relative = float(np.median(room / np.maximum(size, np.median(size) + 1e-300)))
-        room = np.maximum(room, relative * np.abs(difference.claimed))
-        heads = np.flatnonzero(difference.wrong.any(axis=(1, 2)))
-        places = np.asarray(step.attributes["positions"], dtype=np.float64)
-        return cls(
-            difference,
-            before,
-            difference.claimed,
-            room,
-            tuple(map(int, heads)),
-            places,
-            np.asarray(rates, dtype=np.float64),
-        )
-
-    @property
-    def step(self) -> Step:
-        """The rotation."""
-        return self.difference.target
-
-    @property
-    def d_head(self) -> int:
-        """The width of a head."""
-        return int(self.before.shape[-1])
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """The widths that may be turned: the model's first."""
-        own: int = self.step.attributes["width"]
-        others = (self.d_head, self.d_head // 2, self.d_head // 4, own // 2)
-        return tuple(dict.fromkeys((own, *(w for w in others if w >= 2 and w % 2 == 0))))
-
-    def pairs(self, data: Floats, entries: tuple[range, range]) -> Complexes:
-        """The pairs of the wrong heads as complex numbers, (head, pos, pair)."""
-        first, second = entries
-        rows = data[list(self.heads)]
-        return rows[..., list(first)] + 1j * rows[..., list(second)]
-
-    def turns(self, pairing: Pairing, width: int) -> Turns | None:
-        """The factors of the pairs, if every pair has one; the rest of a head must not change."""
-        read, write = pairing.entries(width)
-        rest = list(range(width, self.d_head))
-        off = np.abs(self.after - self.before)[..., rest] / self.room[..., rest]
-        if rest and not fit(off):
-            return None
-        spread = self.pairs(self.room, write)
-        room = np.maximum(spread.real, spread.imag)
-        turns = solved(self.pairs(self.before, read), self.pairs(self.after, write), room)
-        return None if turns is None else turns.blurred(0.3 * self.fineness)
-
-    @property
-    def fineness(self) -> float:
-        """The relative error of one rounding."""
-        return float(2.0 ** -bits_of(self.difference.scene.context.precision))
-
-    def model_tables(self) -> Floats:
-        """A, B, C, D of the model, (4, pos, pair)."""
-        return tables(np.multiply.outer(self.positions, self.rates))
-
-
-def tables(angles: Floats, factor: Floats | float = 1.0) -> Floats:
-    """A, B, C, D with which a pair (a, b) becomes (A·a + B·b, C·a + D·b)."""
-    cos, sin = factor * np.cos(angles), factor * np.sin(angles)
-    return np.stack((cos, -sin, sin, cos))
-
-
 # ------------------------------------------------------------------------ readings
 
 
 def _read(case: Case, pairing: Pairing, width: int, turns: Turns) -> Iterator[Reading]:
     """What the factors of the pairs tell: other positions, other rates, another size."""
     own = case.step.attributes["base"]
-    usual = width == case.step.attributes["width"] and pairing == _own_pairing(case)
+    usual = width == case.step.attributes["width"] and pairing == case.own_pairing
     if usual and (coarse := _coarse(case, turns)):
         yield coarse
         return
@@ -196,11 +90,6 @@ def _read(case: Case, pairing: Pairing, width: int, turns: Turns) -> Iterator[Re
         return
     if found or size.said or not usual:
         yield _edit(case, pairing, width, rates, found, size)
-
-
-def _own_pairing(case: Case) -> Pairing:
-    own = case.step.attributes["pairing"]
-    return Pairing(own, own)
 
 
 @dataclass(frozen=True)
@@ -235,14 +124,14 @@ def _edit(
     case: Case, pairing: Pairing, width: int, rates: Floats, told: list[Told], size: Size
 ) -> Reading:
     """The edit that turns the pairs so."""
-    said, does, change = _clauses(case, pairing, width, told, size.said)
+    said, does, change = _clauses(case, pairing, width, told, size)
     every = len(case.heads) == case.before.shape[0]
     where = "" if every else _(" (only in head {heads})").format(heads=listed(case.heads))
     places = next((each.positions for each in told if each.positions is not None), case.positions)
     base = next((each.base for each in told if each.base is not None), None)
     for each in told:
         rates = each.turned(width) if each.positions is None else rates
-    plain = all(each.rates is None for each in told) and pairing == _own_pairing(case)
+    plain = all(each.rates is None for each in told) and pairing == case.own_pairing
     if (
         plain
         and every
@@ -252,7 +141,7 @@ def _edit(
         base = case.step.attributes["base"] if base is None else base
         make = setting(width=width, base=base, positions=tuple(map(_whole, places)))
     else:
-        make = _turned_by(case, pairing, width, np.multiply.outer(places, rates), size.factor)
+        make = turned_by(case, pairing, width, np.multiply.outer(places, rates), size.factor)
     return case.difference.edit(
         told[0].kind if told else "rope-size" if size.said else "rope-pairs",
         _("it follows if {said}{where}; the model {does}"),
@@ -268,7 +157,7 @@ def _edit(
 
 
 def _clauses(
-    case: Case, pairing: Pairing, width: int, told: list[Told], size: str
+    case: Case, pairing: Pairing, width: int, told: list[Told], size: Size
 ) -> tuple[list[str], list[str], list[str]]:
     """What follows "it follows if" and "the model", and the changes to make."""
     clauses = [(each.said, each.own, each.change) for each in told]
@@ -290,44 +179,20 @@ def _clauses(
         does = _("turns {own} of {d_head}").format(own=settings["width"], d_head=case.d_head)
         change = _("rotate the first {width} entries of each head").format(width=settings["width"])
         clauses.append((said, does, change))
-    if size:
-        said = _("what is turned is multiplied by {factor}").format(factor=size)
-        change = _("look for a factor {factor} on cos and sin").format(factor=size)
-        clauses.append((said, _("does not multiply it"), change))
+    if size.said:
+        own = shown(case.magnitude)
+        whole = size.said if case.magnitude == 1 else shown(size.factor * case.magnitude)
+        said = _("what is turned is multiplied by {factor}").format(factor=whole)
+        does, change = _("does not multiply it"), _("look for a factor {factor} on cos and sin")
+        if case.magnitude != 1:
+            does = _("multiplies it by {own}").format(own=own)
+            change = _("multiply cos and sin by {own}, once").format(own=own)
+        clauses.append((said, does, change.format(factor=whole)))
     return tuple(map(list, zip(*clauses, strict=True)))  # type: ignore[return-value]
 
 
 def _whole(place: float) -> int | Fraction:
     return int(place) if place == int(place) else Fraction(place)
-
-
-def _turned_by(  # type: ignore[no-untyped-def]
-    case: Case, pairing: Pairing, width: int, angles: Floats, size: Floats | float = 1.0,
-    given: Floats | None = None,
-):  # fmt: skip
-    """A change: the pairs of the wrong heads turned by these angles, or by given tables."""
-    made = tables(angles, size) if given is None else given
-    read, write = pairing.entries(width)
-
-    def make(draft: Draft, step: Step) -> None:
-        heads = case.before.shape[0]
-        use = made
-        if len(case.heads) < heads and width == case.step.attributes["width"]:
-            own = np.broadcast_to(case.model_tables()[:, None], (4, heads, *made.shape[1:]))
-            wrong = np.isin(np.arange(heads), case.heads)[None, :, None, None]
-            use = np.where(wrong, made[:, None], own)
-        draft.change(
-            step.address,
-            op="turned_by",
-            inputs={"x": step.inputs["x"]},
-            only=True,
-            tables=use,
-            angles=angles,
-            read=read,
-            write=write,
-        )
-
-    return make
 
 
 def _coarse(case: Case, turns: Turns) -> Reading | None:
@@ -345,15 +210,17 @@ def _coarse(case: Case, turns: Turns) -> Reading | None:
     for format in COARSE:
         low = rounded_to(format, case.rates)
         angles = np.multiply.outer(rounded_to(format, case.positions), low)
-        for said, made in (
+        ways = (
             (_("cos and sin are rounded to {format}"), rounded_to(format, tables(exact))),
+            (_("rates, angles, cos and sin are rounded to {format}"),
+             rounded_to(format, tables(rounded_to(format, angles)))),
             (_("the rates are rounded to {format}"),
              tables(np.multiply.outer(case.positions, low))),
             (_("the angles are rounded to {format}"), tables(rounded_to(format, exact))),
             (_("rates and angles are rounded to {format}"), tables(rounded_to(format, angles))),
-            (_("rates, angles, cos and sin are rounded to {format}"),
-             rounded_to(format, tables(rounded_to(format, angles)))),
-        ):  # fmt: skip
+        )  # fmt: skip
+        # cos and sin may be stored in the format of the pass: that is no mistake
+        for said, made in ways[2 if bits_of(format) == bits_of(own) else 0 :]:
             off = left(made)
             if fit(off) and bits_of(format) <= bits_of(own):
                 found.append((float(np.mean(np.square(off))), said.format(format=format), made))
@@ -367,7 +234,7 @@ def _coarse(case: Case, turns: Turns) -> Reading | None:
         "precision",
         _("it follows if {said} in RoPE; the model has them finer"),
         _("make the tables of RoPE in float32"),
-        _turned_by(case, _own_pairing(case), case.step.attributes["width"], exact, given=made),
+        turned_by(case, case.own_pairing, case.step.attributes["width"], exact, given=made),
         said=said,
     )
 
@@ -378,7 +245,7 @@ def _coarse(case: Case, turns: Turns) -> Reading | None:
 def _formulas(case: Case) -> Iterator[Reading]:
     """(a·cos - b·sin, a·sin + b·cos) with other signs, or cos and sin exchanged."""
     width: int = case.step.attributes["width"]
-    read, write = _own_pairing(case).entries(width)
+    read, write = case.own_pairing.entries(width)
     angles = np.multiply.outer(case.positions, case.rates)
     cos, sin = np.cos(angles), np.sin(angles)
     x, y, room = (data[list(case.heads)] for data in (case.before, case.after, case.room))
@@ -404,7 +271,7 @@ def _formulas(case: Case) -> Iterator[Reading]:
         _("it follows if a pair (a, b) becomes ({first}, {second}); the model says "
           "(a·cos - b·sin, a·sin + b·cos)"),
         _("turn (a, b) into (a·cos - b·sin, a·sin + b·cos)"),
-        _turned_by(case, _own_pairing(case), width, angles, given=made),
+        turned_by(case, case.own_pairing, width, angles, given=made),
         unlikely=1, first=said[0], second=said[1],
     )  # fmt: skip
 

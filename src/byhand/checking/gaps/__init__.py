@@ -15,11 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from byhand.checking.differences import Description
 from byhand.checking.evidence import Trial
 from byhand.checking.gaps.asking import step_to_dump
 from byhand.checking.gaps.candidates import listed, listed_apart
 from byhand.checking.gaps.fits import fit
+from byhand.checking.gaps.inferred import inferred
 from byhand.checking.gaps.knobs import knobs, knobs_apart
+from byhand.checking.gaps.readers import seen_in
 from byhand.checking.gaps.search import Candidate, Search
 from byhand.checking.gaps.values import Values
 from byhand.checking.replay import Line, Replay
@@ -44,6 +47,7 @@ class Found:
     """What a search found: explanations that leave the usual, and the step to dump next."""
 
     trials: tuple[Trial, ...] = ()
+    described: tuple[Description, ...] = ()
     ask: str | None = None
     work: float = 0.0  # multiplications
 
@@ -77,11 +81,13 @@ def searched(
     affordable = min(work, MOST_WORK)
     search = Search(Values(replay, line), judged, affordable)
     everywhere = list(listed(scene))
+    described: list[Description] = []
     liked = [edit for edit in everywhere if edit.kind in favourites]
     stages: tuple[tuple[float, Callable[[], None]], ...] = (
         (NEARER, lambda: search.try_all((*first, *liked))),
         (CLEAR, lambda: search.try_all(everywhere)),
         (CLEAR, lambda: fit(search, scene, knobs(scene))),
+        (CLEAR, lambda: described.extend(_read_inside(search, scene))),
         (CLEAR, lambda: search.try_all(listed_apart(scene))),
         (CLEAR, lambda: fit(search, scene, knobs_apart(scene))),
     )
@@ -91,7 +97,17 @@ def searched(
             break
     trials = tuple(_confirmed(search))
     ask = None if trials else step_to_dump(scene, search)
-    return Found(trials, ask, affordable - search.work)
+    return Found(trials, tuple(described), ask, affordable - search.work)
+
+
+def _read_inside(search: Search, scene: Scene) -> Iterator[Description]:
+    """Tries what readers see in the lines that the claim tells through the gap."""
+    for line in inferred(search, scene):
+        for seen in seen_in(search, scene, line):
+            if isinstance(seen, Description):
+                yield seen
+            else:
+                search.try_all((seen,))
 
 
 def _confirmed(search: Search) -> Iterator[Trial]:

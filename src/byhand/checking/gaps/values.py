@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -74,9 +74,31 @@ class Values:
             return self.part(self.read(self.target))
         return self.part(np.asarray(value.mid, dtype=np.float64))
 
-    def worked_out(self, steps: Sequence[Step]) -> dict[str, Any]:
+    def after(self, address: str) -> list[Step]:
+        """The steps from a step to the target that read it, directly or not."""
+        touched = {address}
+        later = []
+        for step in self._steps.values():
+            if step.address not in self._known and not touched.isdisjoint(step.inputs.values()):
+                touched.add(step.address)
+                later.append(step)
+        needed, used = {self.target}, []
+        for step in reversed(later):
+            if step.address in needed:
+                needed.update(step.inputs.values())
+                used.append(step)
+        return used[::-1]
+
+    def onward(self, address: str, value: Floats, steps: Sequence[Step]) -> Floats:
+        """The target, if a step has another value; `steps` are those of `after`."""
+        fresh = self.worked_out(steps, {address: Range(value)})
+        return np.asarray(fresh[self.target].mid, dtype=np.float64)
+
+    def worked_out(
+        self, steps: Sequence[Step], given: Mapping[str, Range] | None = None
+    ) -> dict[str, Any]:
         """These steps, worked out one after the other; what they read besides is the model's."""
-        fresh: dict[str, Any] = {}
+        fresh: dict[str, Any] = dict(given or {})
         for step in steps:
             fresh[step.address] = self._work(step, fresh)
         return fresh

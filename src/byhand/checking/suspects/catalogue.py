@@ -16,6 +16,7 @@ from byhand.checking.suspects.attention_back import attention_back_suspects
 from byhand.checking.suspects.casts import cast_suspects
 from byhand.checking.suspects.dropout import dropout_suspects
 from byhand.checking.suspects.ends import end_suspects
+from byhand.checking.suspects.experts import expert_suspects
 from byhand.checking.suspects.heads import head_suspects
 from byhand.checking.suspects.losses import loss_suspects
 from byhand.checking.suspects.matrices import matrix_suspects
@@ -25,6 +26,7 @@ from byhand.checking.suspects.pen_slips import slip_suspects
 from byhand.checking.suspects.rotary import rotary_suspects
 from byhand.checking.suspects.scenes import Context, Edit, Scene
 from byhand.checking.suspects.scores import score_suspects
+from byhand.checking.suspects.sinks import sink_suspects
 from byhand.checking.suspects.streams import stream_suspects
 from byhand.checking.suspects.updates import update_suspects
 from byhand.checking.suspects.ways_back import back_suspects
@@ -41,8 +43,10 @@ MOST_OF_MANY = 160  # the same with unclaimed lines in between, each of which ma
 Source = Callable[[Scene], Iterator[Edit]]
 FORTH: tuple[Source, ...] = (
     mlp_suspects,
+    expert_suspects,
     norm_suspects,
     score_suspects,
+    sink_suspects,
     rotary_suspects,
     head_suspects,
     end_suspects,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
+from byhand.checking.suspects.casts import format_of
 from byhand.checking.suspects.mistakes import Line, Mistake, first, made, number, reading, setting
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
@@ -107,7 +109,7 @@ def norm_suspects(scene: Scene) -> Iterator[Edit]:
 
 
 def _suspects(scene: Scene, every: Sequence[Group], unlikely: int) -> Iterator[Edit]:
-    for make in (_eps, _gain_and_bias, _variance, _kind, _whole):
+    for make in (_eps, _gain_and_bias, _variance, _kind, _whole, _reciprocal):
         for edit in make(scene, every):
             yield replace(edit, unlikely=edit.unlikely + unlikely)
 
@@ -174,6 +176,40 @@ def _variance(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
         lambda draft, each: draft.change(
             each.lines[each.root].address, op="raised", eps=None, by=each.eps),
         3))  # fmt: skip
+
+
+def _reciprocal(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
+    """Edits that multiply by the root, or by its reciprocal in a coarser format."""
+    ended = [each for each in every if "normalized" in each.open]
+    root = ended[0].root if ended else ""
+    yield from made(scene, ended, Mistake(
+        "norm-inverted",
+        _("it follows if the norm multiplies by {root}; the model divides by it"),
+        _("divide by the root, or multiply by rsqrt"), partial(_inverted, format=None), 1),
+        root=root)  # fmt: skip
+    own = format_of(scene.context.precision)
+    for format in ("bfloat16", "float16") if own == "float32" and not scene.context.by_hand else ():
+        yield from made(scene, ended, Mistake(
+            "precision",
+            _("it follows if 1/{root} is rounded to {format}; the model is worked out in "
+              "{precision}"),
+            _("keep the reciprocal of the root in {precision}"),
+            partial(_inverted, format=format), 1),
+            root=root, format=format, precision=own)  # fmt: skip
+
+
+def _inverted(draft: Draft, each: Group, *, format: str | None) -> None:
+    """Divides by 1/root; or, with a format, by the reciprocal of 1/root rounded to it."""
+    ratio, root = each.lines["normalized"], each.lines[each.root]
+
+    def over(below: str) -> str:
+        reads, one = {"below": below}, Fraction(1)
+        return draft.write(ratio.address, "over", reads, root.axes, root.shape, top=one)
+
+    by = over(ratio.inputs["by"])
+    if format is not None:
+        by = over(draft.made_of(by, "cast", ratio.address, format=format))
+    draft.change(ratio.address, inputs={"by": by})
 
 
 def _gain_and_bias(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:

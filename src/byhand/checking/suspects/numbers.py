@@ -92,6 +92,13 @@ class Mistaken(ReadOff, Attended):
         """All entries in another order, with the same shape."""
         return self.moved(lambda data: data.reshape(-1)[order].reshape(data.shape), x)
 
+    def taken_by_rank(self, shares: Range, scores: Range, chosen: Range) -> Range:
+        """The shares of experts, the r-th best of a row taking that of the expert with number r."""
+        ranks = np.argsort(np.argsort(-wide(scores.mid), axis=-1), axis=-1)
+        rows, columns = np.indices(shares.shape)
+        order = rows * shares.shape[-1] + np.where(wide(chosen.mid) > 0, ranks, columns)
+        return self.shuffled(shares, order=order.reshape(-1))
+
     def hidden(self, x: Range, *, mask: Sequence[Sequence[bool]]) -> Range:
         """x, absent where the mask is False."""
         away = np.broadcast_to(~np.asarray(mask, dtype=bool), x.shape)

@@ -16,7 +16,8 @@ from byhand.checking.suspects.rewritings import Rewriting
 from byhand.errors import InputError
 from byhand.language import _
 from byhand.numbers.allowed import Range
-from byhand.numbers.allowed.ranges import quadrature, wide
+from byhand.numbers.allowed.precisions import ROW
+from byhand.numbers.allowed.ranges import Origin, quadrature, wide
 from byhand.numbers.allowed.rounding import quiet
 
 Data = npt.NDArray[Any]
@@ -76,3 +77,38 @@ class ReadOff(Pieces):
             off = off if radius is None else off + 1.5 * slope * radius
             usual = np.asarray(quadrature(usual, None if x.usual is None else slope * x.usual))
         return self._stored(mid, off, usual, absent=x.absent)
+
+    @quiet(all="ignore")
+    def statistic(self, x: Any, *, how: Callable[[Data], Data], centred: bool = False) -> Range:
+        """One number for each row, as a part of a norm; how far it moves is tried, not proven."""
+        x = self._read(x)
+        p = self._norm_precision(centred)
+        data, radius = wide(x.mid), x.radius()
+        mid = np.array(how(data))
+        sizes = np.array(how(np.abs(data)))
+        largest = np.maximum(np.abs(mid), np.abs(sizes))
+        off = largest * (2 * (data.shape[-1] + 4) * p.rows.half)
+        along, _across = p.usual_sum(data.shape[-1], ROW)
+        usual = largest * (1.5 * along + p.rows.half)
+        if radius is not None:
+            off = off + np.maximum(*(np.abs(how(data + side * radius) - mid) for side in (1, -1)))
+        if x.usual is not None:
+            moved = np.maximum(*(np.abs(how(data + side * x.usual) - mid) for side in (1, -1)))
+            usual = np.hypot(usual, moved / np.sqrt(data.shape[-1]))
+        return self._part(p, mid, off, usual, Origin(centred=centred))
+
+    @quiet(all="ignore")
+    def rooted(self, x: Any, *, eps: float, power: float, after: float = 0.0) -> Range:
+        """(x + eps)^power + after: the divisor of a norm."""
+        centred = x.origin is not None and x.origin.centred
+        p = self._norm_precision(centred)
+        under = np.maximum(wide(x.mid) + eps, 0.0)
+        mid = under**power
+        radius, usual = x.radius(), mid * (0.5 * p.work.half)
+        off = mid * (4 * p.function + 4 * p.work.half)
+        slope = abs(power) * mid / under
+        off = off if radius is None else off + 1.1 * slope * radius
+        usual = usual if x.usual is None else np.hypot(usual, slope * x.usual)
+        return self._part(
+            p, mid + after, np.asarray(off), np.asarray(usual), Origin(centred=centred)
+        )

@@ -143,3 +143,27 @@ def _levelled(levels: str, groups: Data) -> Data:
 
 def _not_zero(step: Data) -> Data:
     return np.asarray(np.where(step != 0, step, 1.0))
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Every entry through a plain function."""
+
+    how: str
+
+    def __call__(self, data: Data) -> Data:
+        x = data.astype(np.float64)
+        with np.errstate(all="ignore"):
+            ways: dict[str, Callable[[Data], Data]] = {
+                "squared": np.square,
+                "absolute": np.abs,
+                "exponential": np.exp,
+                "root": lambda each: np.sqrt(np.abs(each)),
+                "plus one": lambda each: each + 1,
+                "minus one": lambda each: each - 1,
+                "inverse": lambda each: 1 / each,
+                "negated": np.negative,
+                "twice": lambda each: 2 * each,
+                "half": lambda each: each / 2,
+            }
+            return np.asarray(ways[self.how](x)).astype(data.dtype)

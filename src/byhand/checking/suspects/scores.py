@@ -259,7 +259,8 @@ def _over_axis(draft: Draft, step: Step, *, back: int) -> None:
     order = (*(place for place in range(len(step.axes)) if place != axis), axis)
     draft.first(at, "x", "turned", axes=order)
     draft.first(at, "x", "softmax")
-    draft.change(at, op="turned", axes=tuple(map(order.index, range(len(order)))))
+    back_again = tuple(map(order.index, range(len(order))))
+    draft.change(at, op="turned", inputs={"sinks": None}, axes=back_again)
 
 
 # ------------------------------------------------------------------------ what is added to scores
