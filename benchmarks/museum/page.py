@@ -13,7 +13,7 @@ MOST_SAID = 2  # descriptions of a difference whose cause is not named
 def page() -> str:
     """The totals, then every room."""
     results = recorded()
-    return "\n".join([f"{totals(results)}.", "", *_rooms(results)]).rstrip()
+    return "\n".join([totals(results), "", *_rooms(results)]).rstrip()
 
 
 def _rooms(results: list[Seen]) -> Iterator[str]:

@@ -109,8 +109,8 @@ def totals(results: Iterable[Seen]) -> str:
     steps, causes = sum(each.step_right for each in own), sum(each.cause_right for each in own)
     false = sum(each.cause_false for each in own)
     return (
-        f"{len(own)} exhibits: first wrong line right in {steps}, cause right in {causes} "
-        f"({100 * causes / max(1, len(own)):.0f}%), another cause named in {false}"
+        f"Of {len(own)} bugs, the first wrong line is named in {steps}, the cause in {causes} "
+        f"({100 * causes / max(1, len(own)):.0f} %), and a false cause in {false or 'none'}."
     )
 
 

@@ -15,11 +15,12 @@ from byhand import forward
 
 RECORDED = {each.name: each for each in tour.recorded()}
 REPLAYED = (
-    "scaled-frequencies-dropped", "base-hard-coded", "pairs-not-converted", "whole-heads-turned",
-    "padding-takes-positions", "scale-of-the-other-width", "window-one-too-wide",
-    "dropout-while-predicting", "mask-from-the-wrong-corner", "eps-hard-coded",
-    "gain-without-its-one", "exact-gelu", "packed-by-group", "slots-for-positions",
-    "every-new-token-is-first", "squares-overflow", "head-overwritten", "head-without-its-bias",
+    "scaled-frequencies-dropped", "base-hard-coded", "pairs-not-converted", "magnitude-squared",
+    "slopes-of-any-number", "padding-takes-positions", "scale-of-the-other-width",
+    "window-one-too-wide", "sinks-never-bound", "sink-in-two-parts", "shares-of-all",
+    "scores-for-shares", "shares-by-rank", "eps-hard-coded", "divided-by-the-reciprocal",
+    "exact-gelu", "packed-by-group", "every-new-token-is-first", "stale-tail", "one-coarse-factor",
+    "head-overwritten", "head-without-its-bias",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Mistakes of routers, sinks and slopes, and of a norm's reciprocal: each is named by its cause."""
+"""Mistakes of routers, sinks, slopes and norms, and unwritten channels: each is named."""
 
 from __future__ import annotations
 
@@ -68,6 +68,18 @@ def rounded_reciprocal(port: Replica) -> None:
     port.instead(norm=norm)
 
 
+def tail_of_the_next_head(port: Replica) -> None:
+    usual = port.placed
+
+    def placed(at: str, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = usual(at, q, k, v)
+        q = q.clone()
+        q[:-1, :, 4:9] = q[1:, :, 4:9].clone()
+        return port.keep(f"{at}.q_rotated", q), k, v
+
+    port.instead(placed=placed)
+
+
 CASES: tuple[tuple[str, Callable[[Replica], None], str, str], ...] = (
     ("mixtral", lambda port: chosen(port, 1), CHOSEN, "1 experts are chosen; the model chooses 2"),
     ("mixtral", lambda port: chosen(port, 3), CHOSEN, "3 experts are chosen; the model chooses 2"),
@@ -78,6 +90,7 @@ CASES: tuple[tuple[str, Callable[[Replica], None], str, str], ...] = (
     ("gpt_oss", lambda port: sinks(port, lambda x: x * port.scale), WEIGHTS, "sinks are scaled"),
     ("mpt", lambda port: slopes(port, lambda x: x.flip(0)), SCORES, "each other's slopes"),
     ("mpt", lambda port: slopes(port, lambda x: x + 0.01 * x.cumsum(0)), SCORES, "slopes are 0.2"),
+    ("glm", tail_of_the_next_head, "block.0.attn.q_rotated", "4 to 8 are those of the head after"),
     ("llama", rounded_reciprocal, NORMALIZED, "1/rms is rounded to float16"),
 )  # fmt: skip
 

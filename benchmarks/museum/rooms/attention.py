@@ -38,7 +38,7 @@ def scaled_twice(port: Replica) -> None:
     "Gemma2: 9B query_pre_attn_scalar = 256 not 224",
     family="gemma",
     shows=SCORES,
-    says=r"1/√16|1\.22474\d? ×",
+    says="scaled by 1/√16; the model says 1/√24",
 )
 def scale_of_the_other_width(port: Replica) -> None:
     """Scores were scaled by 1/√(d_model / heads), as the first reference code for Gemma 2 did.

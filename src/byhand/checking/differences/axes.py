@@ -25,6 +25,7 @@ NAMES = {  # axis → one, several
     "d": (later("channel"), later("channels")),
     "d_head": (later("channel of a head"), later("channels of a head")),
     "d_ff": (later("hidden unit"), later("hidden units")),
+    "expert": (later("expert"), later("experts")),
     "block": (later("block"), later("blocks")),
     "packed": (later("column"), later("columns")),
     "vocab": (later("token of the vocabulary"), later("tokens of the vocabulary")),

@@ -141,7 +141,7 @@ class Product:
 
     @property
     def _format(self) -> str:
-        return self.difference.scene.context.precision.rpartition(":")[2]
+        return self.difference.scene.context.precision.partition("+")[0].rpartition(":")[2]
 
     def times(self, matrix: Floats, columns: Places | slice = slice(None)) -> Floats:
         """The rows times a matrix of some columns, with the bias of those columns."""

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from byhand.checking.differences.axes import Places, one, several
-from byhand.checking.differences.difference import Difference, Reading
+from byhand.checking.differences.difference import UNUSUAL, Difference, Reading
 from byhand.checking.suspects.mistakes import then
 from byhand.language import _
 
@@ -35,8 +35,8 @@ def stale_readings(difference: Difference) -> Iterator[Reading]:
             moved = order != np.arange(order.size)
             if difference.wrong.reshape(-1)[~moved].any():
                 continue
-            own = difference.expected.reshape(-1)[order].reshape(step.shape)
-            if not difference.fits(own):
+            own, room = difference.expected.reshape(-1)[order], difference.room.reshape(-1)[order]
+            if (np.abs(difference.claimed.reshape(-1) - own) > UNUSUAL * room).any():
                 continue
             yield difference.edit(
                 "stale",

@@ -197,7 +197,7 @@ def _whole(place: float) -> int | Fraction:
 
 def _coarse(case: Case, turns: Turns) -> Reading | None:
     """Tables, angles or rates that were rounded to a coarser format: the one that fits, if any."""
-    own = case.difference.scene.context.precision.rpartition(":")[2]
+    own = case.difference.scene.context.precision.partition("+")[0].rpartition(":")[2]
     exact = np.multiply.outer(case.positions, case.rates)
     known = np.isfinite(turns.off)
 
