@@ -74,13 +74,16 @@ def _answers(scene: Scene) -> Iterator[Edit]:
             "bias-missing", _("it follows if the experts' bias is left out; the model adds one"),
             _("add the bias of each expert"), reading(bias=None)), unlikely=apart)  # fmt: skip
     every = scene.of("expert_linear")
-    for by in (1, -1) if every and every[0].shape[0] > 1 else ():
-        yield from made(scene, every, Mistake(
-            "experts-moved",
-            _("it follows if each expert has the weights of the {one} one").format(
-                one=_("next") if by == 1 else _("previous")),
-            _("read the weights of expert e at place e"),
-            partial(_moved, by=by), 2))  # fmt: skip
+    change = _("read the weights of expert e at place e")
+    if every and every[0].shape[0] > 1:
+        yield from made(scene, every,
+            Mistake("experts-moved",
+                    _("it follows if each expert has the weights of the next one"), change,
+                    partial(_moved, by=1), 2),
+            Mistake("experts-moved",
+                    _("it follows if each expert has the weights of the one before"), change,
+                    partial(_moved, by=-1), 2),
+        )  # fmt: skip
 
 
 def _by_choice(scene: Scene, draft: Draft, step: Step) -> None:
