@@ -37,7 +37,8 @@ from byhand.sublayer_specs import (
 __all__ = [
     "ACTIVATIONS", "LAYOUTS", "NORMS", "NO_NORM", "PACKINGS", "PAIRINGS", "PLACES", "POSITIONS",
     "AttentionSpec", "BlockSpec", "MlpSpec", "ModelSpec", "NormSpec", "Parameter", "RotarySpec",
-    "forward_only", "learned", "over_root", "parameters", "refuse_forward_only", "size_of",
+    "balls_only", "forward_only", "learned", "over_root", "parameters", "refuse_forward_only",
+    "size_of",
 ]  # fmt: skip
 
 
@@ -147,6 +148,13 @@ def forward_only(spec: ModelSpec) -> Iterator[tuple[str, str]]:
             yield f"block.{layer}", "attention.sinks"
         if block.mlp is not None and block.mlp.experts is not None:
             yield f"block.{layer}", "mlp.experts"
+
+
+def balls_only(spec: ModelSpec) -> bool:
+    """Whether, of the enclosing number systems, only Arb balls know all that the model has."""
+    turns = (block.attention.rotary for block in spec.blocks if block.attention)
+    magnified = any(rotary is not None and rotary.magnitude is not None for rotary in turns)
+    return magnified or any(forward_only(spec))
 
 
 def refuse_forward_only(spec: ModelSpec, who: str) -> None:
