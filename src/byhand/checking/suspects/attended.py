@@ -83,7 +83,7 @@ class Attended(Allowed):
 
     # ------------------------------------------------------------------- weights
 
-    def softmax_with(self, x: Range, *, extra: Data) -> Range:
+    def softmax_with(self, x: Range, *, extra: Data, sinks: Range | None = None) -> Range:
         """The softmax of each row with one more score, whose share is thrown away."""
         more = np.broadcast_to(extra, (*x.shape[:-1], 1)).astype(np.float64)
         x = self._read(x)
@@ -95,7 +95,7 @@ class Attended(Allowed):
         mid = np.concatenate((wide(x.mid), more), axis=-1)
         wide_x = Range(mid, wider(x.radius(), none), wider(x.usual, none),
                        wider(x.absent, none.astype(bool)))  # fmt: skip
-        result = self.softmax(wide_x).each(lambda data: data[..., :-1])
+        result = self.softmax(wide_x, sinks=sinks).each(lambda data: data[..., :-1])
         result.origin = Origin(shares=True)
         return result
 
