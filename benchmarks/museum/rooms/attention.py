@@ -76,7 +76,7 @@ def window_one_too_wide(port: Replica) -> None:
     "Update attention gqa to use repeat interleave within repeat kv",
     family="llama",
     shows=SCORES,
-    says="key and value heads are tiled",
+    says="h mod 2",
 )
 def key_heads_tiled(port: Replica) -> None:
     """The shared key heads were laid out 0, 1, 0, 1, … for the query heads; models are trained

@@ -218,6 +218,8 @@ def _row_error(shares: Shares) -> Floats:
 
 def _sums(shares: Shares) -> Iterator[Reading]:
     """Rows that add up to less than 1 because of one more score in the denominator."""
+    if "sinks" in shares.attention.step("weights").inputs:
+        return  # the model has such scores of its own: `suspects.sinks`
     rows = np.where(shares.own, shares.weights, 0.0).sum(axis=-1)
     error = _row_error(shares)
     below = (1 - rows) / error
