@@ -135,7 +135,9 @@ class Replica(Llama):
 
     def each(self, name: str, x: Tensor) -> Tensor:
         """(expert, pos, …): what each expert makes of x, or of its own x"""
-        return x @ self.w[name].transpose(1, 2)
+        result = x @ self.w[name].transpose(1, 2)
+        bias = self.w.get(f"{name}_bias")
+        return result if bias is None else result + bias[:, None]
 
     def choice(self, router: Tensor) -> Tensor:
         """(pos, expert): 1 for the experts that answer"""
