@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from math import isfinite
 from pathlib import Path
@@ -42,6 +42,7 @@ RECORD = Path(__file__).parents[2] / "docs" / "check-unlisted.json"
 CLEAR = 2.0  # an effect of so many times the bound must be found
 FAR = 32.0  # one of so many times the usual rounding error can be seen, if not proven
 AFTER_LOGITS = ("probs", "next")  # steps that a sparse dump does not have
+SHORT = 160  # characters of a sentence in the record
 LARGEST = 1e300  # stands for infinity, which JSON does not know
 BLOCK = re.compile(r"^block\.\d+\.")
 CAUSE, DESCRIBED, PLACED, NOTHING = "cause", "described", "placed", "nothing"
@@ -265,18 +266,22 @@ def _broken(job: tuple[str, str, str, str, int], why: str) -> Found:
 
 
 def record(results: Iterable[Found], seed: int) -> None:
-    """Writes the file for the tables of docs/."""
-    rows = ",\n".join(json.dumps(asdict(each), ensure_ascii=False) for each in results)
-    RECORD.write_text(f'{{"seed": {seed}, "results": [\n{rows}\n]}}\n', "utf-8")
+    """Writes the file for the tables of docs/: a row for each result, its sentences cut short."""
+    columns = [each.name for each in fields(Found)]
+    short = (replace(each, said=tuple(said[:SHORT] for said in each.said)) for each in results)
+    rows = (json.dumps(list(asdict(each).values()), ensure_ascii=False) for each in short)
+    head = json.dumps({"seed": seed, "columns": columns})
+    RECORD.write_text(f'{head[:-1]}, "rows": [\n' + ",\n".join(rows) + "\n]}\n", "utf-8")
 
 
 def recorded() -> tuple[int, list[Found]]:
     """The seed and the results in the file."""
     data = json.loads(RECORD.read_text("utf-8"))
-    return data["seed"], [_read(row) for row in data["results"]]
+    rows = (dict(zip(data["columns"], row, strict=True)) for row in data["rows"])
+    return data["seed"], [from_row(row) for row in rows]
 
 
-def _read(row: Mapping[str, Any]) -> Found:
-    own = {each.name: row[each.name] for each in fields(Found)}
-    lists = {name: tuple(value) for name, value in own.items() if isinstance(value, list)}
-    return Found(**(own | lists))
+def from_row(row: Mapping[str, Any]) -> Found:
+    """A result from its fields, as JSON has them."""
+    lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
+    return Found(**{**row, **lists})

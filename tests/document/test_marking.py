@@ -16,7 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import marking_samples as samples
 from byhand.checking.claims import Unmatched
-from byhand.checking.verdicts import Marked, Marking, Verdict, Worst
+from byhand.checking.verdicts import Evidence, Marked, Marking, Verdict, Worst
 from byhand.document.compose.marked import SIGNS, claimed_text, worst_texts
 from byhand.document.compose.marking import (
     folded,
@@ -334,3 +334,33 @@ def test_lines_that_are_left_blank_are_told_apart_from_those_that_cannot_be_judg
     assert summary(marking_of(marked("logits"), blank, blank)).endswith("; 2 lines are left blank")
     told = summary(marking_of(marked("logits"), unknown, blank))
     assert "1 cannot be judged; 1 line is left blank" in told
+
+
+def test_a_cause_says_how_sure_it_is_and_in_which_blocks_it_recurs() -> None:
+    evidence = Evidence(entries=96, lines=3, without=1, fitted=1, alike=1)
+    cause = replace(samples.GELU, evidence=evidence)
+    address = "block.{}.mlp.act"
+    first = marked(
+        address.format(0), Verdict.ERROR, 40, suspects=(cause, samples.SCALE), blocks=(0, 1, 2)
+    )
+    later = [marked(address.format(n), Verdict.ERROR, 40, like=first.address) for n in (1, 2)]
+    other = marked(address.format(3))
+    some, every = marking_of(first, *later, other), marking_of(first, *later)
+    assert summary(some).endswith("fits as well; it explains 3 lines; the same step of another "
+                                  "block follows without it; one number is read off the claim, "
+                                  "and 96 entries bear it out; in blocks 0, 1 and 2")  # fmt: skip
+    assert summary(every).endswith("; in every block")
+    lines = "\n".join(shown(some))
+    assert "one other explanation fits as well" in lines
+
+
+def test_without_a_cause_what_differs_is_described_and_the_next_step_asked_for() -> None:
+    line = marked(
+        "logits", Verdict.ERROR, 40, described=("only head 2 (of 4) differs",),
+        ask="block.1.attn.weights",
+    )  # fmt: skip
+    marking = marking_of(line)
+    assert summary(marking).endswith("; no cause is sure, but only head 2 (of 4) differs")
+    lines = [each.strip() for each in shown(marking)]
+    assert "≠ only head 2 (of 4) differs" in lines
+    assert "+ dump block.1.attn.weights as well and run again: it would tell most" in lines

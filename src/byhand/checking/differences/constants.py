@@ -23,6 +23,7 @@ from byhand.spec import ModelSpec
 
 LIKELY = 0.02  # constants that would fit by chance
 OWN = 2.0**-23  # relative: the constant itself is a float32 number, and so is a product with it
+SCALES = ("√d_head", "√d_model")  # worth a mention, also where a plainer form is known
 AROUND = 2.0  # constants within this factor of a number are its neighbours
 
 
@@ -31,10 +32,10 @@ class Constant:
     """A known number."""
 
     value: float
-    written: str  # "1/√2"; where it has a meaning in the model, "1/4 = 1/√d_head"
+    written: str  # "1/√2"; with its meaning in the model, "1/4 (1/√d_head)"
     rank: int = 0  # how plain it is: 0 the plainest
     chance: float = 0.0
-    usual: bool = False  # whether the form is worth a mention beside a plainer one
+    meaning: str = ""  # what it is in the model: "1/√d_head"
 
     @property
     def exact(self) -> bool:
@@ -67,9 +68,11 @@ def recognised(found: Fitted, scene: Scene) -> Constant | None:
     if chance > LIKELY:
         return None
     same = [known[at] for at in places if isclose(values[at], best.value, rel_tol=1e-12)]
-    written = best.written if value > 0 else f"−{best.written}"
-    for also in [each.written for each in same[1:] if each.usual][:1]:
-        written = f"{written} ({also})" if value > 0 else f"{written} (−{also})"
+    sign = "" if value > 0 else "−"
+    written = sign + best.written
+    meant = [best.meaning, *(each.meaning for each in same if each.meaning.endswith(SCALES))]
+    for meaning in list(filter(None, meant))[:1]:
+        written = f"{written} ({sign}{meaning})"
     return Constant(best.value if value > 0 else -best.value, written, best.rank, chance)
 
 
@@ -104,11 +107,12 @@ def _known(
     for each in found:
         key = f"{each.value:.12g}"
         ranks[key] = min(each.rank, ranks.get(key, each.rank))
-    own = {
-        (f"{each.value:.12g}", each.written): replace(each, rank=ranks[f"{each.value:.12g}"])
-        for each in found
-    }
-    known = tuple(sorted(own.values(), key=lambda each: each.rank))  # stable
+    known = tuple(
+        sorted(
+            (replace(each, rank=ranks[f"{each.value:.12g}"]) for each in found),
+            key=lambda each: each.rank,
+        )
+    )  # stable
     return (
         known,
         np.array([each.value for each in known]),
@@ -129,7 +133,7 @@ def _plain() -> Iterator[Constant]:
     for rate in ("0.1", "0.2", "0.05", "0.3", "0.4", "0.25", "0.15"):
         rest = 1 - Fraction(rate)
         yield Constant(float(1 / rest), f"1/(1 − {rate})", 1)
-        yield Constant(float(rest), f"1 − {rate}", 1)
+        yield Constant(float(rest), f"{float(rest):g}", 1)
 
 
 def _famous() -> Iterator[Constant]:
@@ -147,26 +151,28 @@ def _famous() -> Iterator[Constant]:
 def _of_model(spec: ModelSpec, length: int) -> Iterator[Constant]:
     """The model's own sizes and settings, and what people make of them."""
     sizes = _sizes(spec, length)
-    for name, size in sizes.items():
-        yield Constant(float(size), name, 1)
-        yield Constant(1 / size, f"1/{name}", 1)
-        yield Constant(sqrt(size), f"√{name}", 1, usual=True)
-        yield Constant(1 / sqrt(size), f"1/√{name}", 1, usual=True)
-        yield Constant(size**-0.25, f"1/{name}^(1/4)", 3)
-        if size > 2:
-            yield Constant(size / (size - 1), f"{name}/({name} − 1)", 2)
-            yield Constant((size - 1) / size, f"({name} − 1)/{name}", 2)
-            yield Constant(sqrt(size / (size - 1)), f"√({name}/({name} − 1))", 3)
-            yield Constant(sqrt((size - 1) / size), f"√(({name} − 1)/{name})", 3)
-    widths = {name: size for name, size in sizes.items() if name not in ("length", "layers")}
+    for name, n in sizes.items():
+        for value, form, rank in (
+            (n, "{n}", 1),
+            (1 / n, "1/{n}", 1),
+            (sqrt(n), "√{n}", 1),
+            (1 / sqrt(n), "1/√{n}", 1),
+            (n**-0.25, "1/{n}^(1/4)", 3),
+            (n / (n - 1), "{n}/({n} − 1)", 2),
+            ((n - 1) / n, "({n} − 1)/{n}", 2),
+            (sqrt(n / (n - 1)), "√({n}/({n} − 1))", 3),
+            (sqrt((n - 1) / n), "√(({n} − 1)/{n})", 3),
+        ):
+            yield Constant(float(value), form.format(n=n), rank, meaning=form.format(n=name))
+    widths = {name: n for name, n in sizes.items() if name not in ("length", "layers")}
     for top, above in widths.items():
         for bottom, below in widths.items():
-            if above != below:
-                yield Constant(above / below, f"{top}/{bottom}", 2)
-                yield Constant(sqrt(above / below), f"√({top}/{bottom})", 2)
+            ratio, meant = f"{above}/{below}", f"{top}/{bottom}"
+            yield Constant(above / below, ratio, 2, meaning=meant)
+            yield Constant(sqrt(above / below), f"√({ratio})", 2, meaning=f"√({meant})")
     twice = 2 * len(spec.blocks)
-    yield Constant(sqrt(twice), "√(2·layers)", 2)
-    yield Constant(1 / sqrt(twice), "1/√(2·layers)", 2)
+    yield Constant(sqrt(twice), f"√{twice}", 2, meaning="√(2·layers)")
+    yield Constant(1 / sqrt(twice), f"1/√{twice}", 2, meaning="1/√(2·layers)")
     for eps in {norm.eps for block in spec.blocks for norm in (block.attn_norm, block.mlp_norm)}:
         yield Constant(float(eps), "eps", 1)
 

@@ -45,9 +45,7 @@ def _other_lines(difference: Difference, part: Part) -> Iterator[Reading]:
             continue
         for place in (Place(np.ones(values.shape, dtype=bool), ""), *places(difference, part)):
             predicted = np.where(place.mask, values, difference.expected)
-            if near(difference, predicted, None, place.mask) and _differs(
-                difference, values, place
-            ):
+            if near(difference, predicted, place.mask) and _differs(difference, values, place):
                 yield _copy_edit(difference, address, place)
                 return
 
@@ -124,7 +122,7 @@ def _other_texts(difference: Difference, part: Part) -> Iterator[Reading]:
         for place in (whole, *places(difference, part)):
             predicted = np.where(place.mask, values, difference.expected)
             at = place.mask & np.isfinite(values)
-            if near(difference, predicted, None, at) and _differs(difference, values, place):
+            if near(difference, predicted, at) and _differs(difference, values, place):
                 yield from _text_told(difference, values, place, number)
                 return
 

@@ -6,14 +6,14 @@ recognised where it is a known constant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from byhand.checking.differences.axes import Part
-from byhand.checking.differences.closeness import Fitted, near, room_of
+from byhand.checking.differences.closeness import SOME, Entries, Fitted
 from byhand.checking.differences.constants import Constant, recognised, shown, unlikely
-from byhand.checking.differences.difference import Description, Difference, Floats, Reading
+from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
 from byhand.checking.differences.fits import FEWEST, fitted_factor, fitted_line, fitted_shift
 from byhand.checking.differences.places import Place, places
 from byhand.checking.differences.slices import STORED, row_readings, slice_readings
@@ -45,14 +45,34 @@ def _anywhere(difference: Difference, part: Part) -> Iterator[Place]:
 def _one_factor(difference: Difference, part: Part) -> Iterator[Reading]:
     """One factor: of the whole line, or of a part that holds all that differs."""
     for place in _anywhere(difference, part):
-        at = difference.finite & place.mask
-        found = fitted_factor(difference, at)
-        if found is None or not found.differs:
-            continue
-        predicted = np.where(place.mask, found.value * difference.expected, difference.expected)
-        if near(difference, predicted, room_of(difference, found.value), at):
+        found = _told_by_all(difference, place.mask, fitted_factor, _times)
+        if found is not None and found.differs:
             yield _factor_edit(difference, part, place, found)
             return
+
+
+def _told_by_all(
+    difference: Difference,
+    at: Truths,
+    fit: Callable[[Entries], Fitted | None],
+    predict: Callable[[Entries, float], tuple[Floats, float]],
+) -> Fitted | None:
+    """The number that fits some entries, and then all of them; None where none does."""
+    found = None
+    for most in (SOME, None):
+        entries = Entries.of(difference, at, most)
+        found = fit(entries)
+        if found is None or not entries.near(*predict(entries, found.value)):
+            return None
+    return found
+
+
+def _times(entries: Entries, factor: float) -> tuple[Floats, float]:
+    return factor * entries.own, factor
+
+
+def _plus(entries: Entries, shift: float) -> tuple[Floats, float]:
+    return entries.own + shift, 1.0
 
 
 def _factor_edit(difference: Difference, part: Part, place: Place, found: Fitted) -> Reading:
@@ -96,14 +116,9 @@ def _zero_edit(difference: Difference, place: Place, factors: Floats) -> Reading
 
 def _one_shift(difference: Difference, part: Part) -> Iterator[Reading]:
     """One summand: of the whole line, or of a part that holds all that differs."""
-    room = room_of(difference)
     for place in _anywhere(difference, part):
-        at = difference.finite & place.mask
-        found = fitted_shift(difference, at, room)
+        found = _told_by_all(difference, place.mask, fitted_shift, _plus)
         if found is None:
-            continue
-        predicted = np.where(place.mask, difference.expected + found.value, difference.expected)
-        if not near(difference, predicted, room, at):
             continue
         constant = recognised(found, difference.scene)
         value = found.value if constant is None else constant.value
@@ -130,15 +145,16 @@ def _one_shift(difference: Difference, part: Part) -> Iterator[Reading]:
 
 def _factor_and_shift(difference: Difference, part: Part) -> Iterator[Reading]:
     """A factor and a summand for the whole line."""
-    if int(difference.finite.sum()) < 2 * FEWEST:
-        return
-    found = fitted_line(difference)
-    if found is None:
-        return
+    found = None
+    for most in (SOME, None):
+        entries = Entries.of(difference, difference.there, most)
+        found = fitted_line(entries)
+        if found is None or len(entries) < 2 * FEWEST:
+            return
+        if not entries.near(found[0].value * entries.own + found[1].value, found[0].value):
+            return
+    assert found is not None
     factor, shift = found
-    predicted = factor.value * difference.expected + shift.value
-    if not near(difference, predicted, room_of(difference, factor.value)):
-        return
     known = recognised(factor, difference.scene), recognised(shift, difference.scene)
     said = _("everything is {factor} × what follows, plus {shift}").format(
         factor=known[0].written if known[0] else shown(factor),

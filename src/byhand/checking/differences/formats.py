@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from byhand.checking.differences.axes import Part
-from byhand.checking.differences.closeness import Fitted, near, room_of
+from byhand.checking.differences.closeness import SOME, Entries, Fitted, near
 from byhand.checking.differences.constants import recognised, shown
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
 from byhand.checking.differences.fits import fitted_factor
@@ -26,9 +26,13 @@ from byhand.language import _
 FEWEST = 12  # numbers that must show a mark
 FEWEST_EACH = 8  # numbers of a slice that must show it
 FEWEST_CLAMPED = 3  # numbers on a plateau
+MOST_ZEROS = 0.9  # of the numbers: more are told as a line of zeros
 MOST_PLACES = 6  # decimals
 NARROW = ("float8_e5m2", "float8_e4m3", "bfloat16", "float16", "tf32")  # the narrowest first
 GROUPS = ("16", "32", "64", "128", "256")
+FEW = 8  # rows or columns that are looked at first
+MOSTLY = 0.8  # of the numbers must be on a grid that does not show
+LARGEST_UNSEEN = 1 << 18  # numbers of a line for which such grids are tried
 COARSE = 0.1  # of a step: where rounding is larger, a grid cannot be seen
 
 
@@ -51,11 +55,12 @@ def _dropped(difference: Difference, part: Part) -> Iterator[Reading]:
     """A dropout of any rate; lines where people have one are suspected of it anyway."""
     if not difference.whole or difference.target.address.endswith(PLACES):
         return
-    rate = shown_rate(difference.scene)
-    if rate is None or int((difference.claimed == 0).sum()) < FEWEST_CLAMPED:
+    if int((difference.claimed == 0).sum()) < FEWEST_CLAMPED:
         return
-    kept = difference.claimed != 0
-    found = fitted_factor(difference, difference.finite & kept)
+    rate = shown_rate(difference.scene)
+    if rate is None:
+        return
+    found = fitted_factor(Entries.of(difference, difference.claimed != 0, SOME))
     if found is None or abs(found.value * float(1 - rate) - 1) > 0.01:
         return
     yield difference.edit(
@@ -75,6 +80,8 @@ def _zeros(difference: Difference, part: Part) -> Iterator[Reading]:
     count = int(zero.sum())
     right = difference.there & ~difference.wrong
     if count < FEWEST_CLAMPED or (difference.wrong & ~zero).any() or not right.any():
+        return
+    if count > MOST_ZEROS * int(difference.there.sum()):
         return
     if next(places(difference, part), None) is None:
         said = _("{count} of {all} numbers are 0, all over the line; the others follow")
@@ -106,8 +113,11 @@ def _infinite(difference: Difference, part: Part) -> Iterator[Reading]:
 def _clamped(difference: Difference, part: Part) -> Iterator[Reading]:
     """A plateau: numbers above a limit, or below one, are the limit."""
     at = difference.finite
-    claimed, own, room = difference.claimed[at], difference.expected[at], difference.room[at]
+    claimed = difference.claimed[at]
     high, low = float(claimed.max()), float(claimed.min())
+    if max(int((claimed == high).sum()), int((claimed == low).sum())) < FEWEST_CLAMPED:
+        return
+    own, room = difference.expected[at], difference.room[at]
     above, below = own > high + 8 * room, own < low - 8 * room
     top = int(above.sum()) >= FEWEST_CLAMPED and bool((claimed[above] == high).all())
     bottom = int(below.sum()) >= FEWEST_CLAMPED and bool((claimed[below] == low).all())
@@ -115,7 +125,7 @@ def _clamped(difference: Difference, part: Part) -> Iterator[Reading]:
         return
     limits = (low if bottom else -np.inf), (high if top else np.inf)
     predicted = np.clip(difference.expected, *limits)
-    if not near(difference, predicted, room_of(difference)):
+    if not near(difference, predicted):
         return
     told = [_limit(difference, value) for value in limits]
     said = (
@@ -152,12 +162,11 @@ def _limit(difference: Difference, value: float) -> tuple[str, bool]:
 def _narrow(difference: Difference, part: Part) -> Iterator[Reading]:
     """Slices, or the whole line, whose numbers a narrower format holds exactly."""
     bits = bits_of(difference.scene.context.precision)
+    some = Entries.of(difference, difference.wrong, SOME).claimed
     for name in NARROW:
-        if FLOATS[name][0] >= bits:
+        if FLOATS[name][0] >= bits or not (rounded_to(name, some) == some).all():
             continue
         held = _held(difference, name)
-        if not (held | ~difference.finite).any():
-            continue
         if (held | ~difference.finite).all() and _shows(difference, difference.finite):
             said = _("every number of this line is a number of {format}")
             yield Description(said.format(format=name), 3)
@@ -223,9 +232,8 @@ def _quantised(difference: Difference, part: Part) -> Iterator[Reading]:
     if not difference.whole or not difference.finite.all():
         return
     for grid in _grids(difference):
-        if grid.float is None and grid.levels * unit > COARSE:
-            continue
-        if not _on_grid(difference.claimed, grid, unit):
+        shows = (grid.float is None and grid.levels * unit <= COARSE) or unit <= COARSE**3
+        if not (_on_grid(difference.claimed, grid, unit) if shows else _near(difference, grid)):
             continue
         step = scales(difference.expected, grid)
         off = np.abs(difference.claimed - on_grid(difference.expected, grid))
@@ -253,18 +261,33 @@ def _grids(difference: Difference) -> Iterator[Grid]:
 
 
 def _on_grid(claimed: Floats, grid: Grid, unit: float) -> bool:
-    """Whether the claimed numbers are on the grid that they make themselves."""
+    """Whether some of the claimed numbers are on the grid that they make themselves."""
     rows = claimed.reshape(-1, claimed.shape[-1]) if claimed.ndim else claimed.reshape(1, 1)
-    if grid.by not in (TENSOR, COLUMN):
-        rows = rows[:: max(1, len(rows) // 8)]  # some rows will do, at first
-    inside = np.abs(rows / scales(rows, grid))
-    if grid.float is None:
-        off, room = np.abs(inside - np.rint(inside)), 4 * unit * np.maximum(inside, 1.0)
+    if grid.by == COLUMN:
+        some = rows[:, :: max(1, rows.shape[1] // FEW)]
+        inside = np.abs(some / scales(some, grid))
+    elif grid.by == TENSOR:
+        some = rows.reshape(-1)[:: max(1, rows.size // SOME)]
+        reach = float(np.ptp(rows)) if grid.range else float(np.abs(rows).max(initial=0.0))
+        inside = np.abs(some / ((reach or 1.0) / grid.levels))
     else:
-        off = np.abs(inside - rounded_to(grid.float, inside))
-        room = 4 * unit * inside
+        some = rows[:: max(1, len(rows) // FEW)]
+        inside = np.abs(some / scales(some, grid))
+    whole = np.rint(inside) if grid.float is None else rounded_to(grid.float, inside)
+    room = 4 * unit * (np.maximum(inside, 1.0) if grid.float is None else inside)
     telling = (inside > 0.5) & (inside < 0.999 * grid.levels)
-    return bool(int(telling.sum()) >= FEWEST and (off <= room).all())
+    return bool(int(telling.sum()) >= FEWEST and (np.abs(inside - whole) <= room).all())
+
+
+def _near(difference: Difference, grid: Grid) -> bool:
+    """Whether the claim is near to what follows on a grid, where the grid itself does not show."""
+    if difference.expected.size > LARGEST_UNSEEN:
+        return False
+    with np.errstate(all="ignore"):
+        off = np.abs(difference.claimed - on_grid(difference.expected, grid)) / difference.room
+        before = np.abs(difference.claimed - difference.expected) / difference.room
+    usual = float(np.quantile(off, MOSTLY))  # a number between two steps may go to either
+    return usual < 4.0 and float(np.quantile(before, 0.5)) > 2.0 * usual
 
 
 def _grid_edit(difference: Difference, grid: Grid) -> Reading:
@@ -289,19 +312,17 @@ def _grid_edit(difference: Difference, grid: Grid) -> Reading:
 
 def _few_decimals(difference: Difference, part: Part) -> Iterator[Reading]:
     """Numbers of a few decimals."""
-    at = difference.finite
-    claimed, own = difference.claimed[at], difference.expected[at]
     unit = 2.0 ** -bits_of(difference.scene.context.precision)
-    size = np.abs(claimed)
+    some, everything = (Entries.of(difference, difference.there, most) for most in (SOME, None))
     for count in range(MOST_PLACES + 1):
-        ten = 10.0**count
-        room = 2 * unit * size * ten
-        clear = (size > 0) & (room < COARSE)
-        if not (np.abs(claimed * ten - np.rint(claimed * ten)) <= room + 1e-9).all():
+        if not _to_places(some.claimed, count, unit):
             continue
-        if int(clear.sum()) < FEWEST or len(np.unique(claimed[clear][:4096])) < 3:
+        claimed, ten = everything.claimed, 10.0**count
+        clear = (claimed != 0) & (np.abs(claimed) * (2 * unit * ten) < COARSE)
+        if int(clear.sum()) < FEWEST or len(np.unique(claimed[clear][:SOME])) < 3:
             return
-        if (np.abs(claimed - own) > 0.51 / ten + 8 * difference.room[at]).any():
+        off = np.abs(claimed - everything.own)
+        if not _to_places(claimed, count, unit) or (off > 0.51 / ten + 8 * everything.room).any():
             return
         yield difference.edit(
             "decimals",
@@ -312,3 +333,9 @@ def _few_decimals(difference: Difference, part: Part) -> Iterator[Reading]:
             count=count,
         )
         return
+
+
+def _to_places(claimed: Floats, count: int, unit: float) -> bool:
+    """Whether numbers have so many decimals, as floats hold them."""
+    whole = claimed * 10.0**count
+    return bool((np.abs(whole - np.rint(whole)) <= 2 * unit * np.abs(whole) + 1e-9).all())

@@ -11,7 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.differences.axes import Part, Places, several
-from byhand.checking.differences.closeness import near
+from byhand.checking.differences.closeness import (
+    ROOT_MEAN_SQUARE,
+    WORST,
+    near,
+    stored_again,
+)
 from byhand.checking.differences.difference import (
     Description,
     Difference,
@@ -26,6 +31,7 @@ from byhand.plan import Step
 
 Kind = TypeVar("Kind", bound=np.generic)
 MOST_COMPARED = 512  # slices whose source is looked for
+FEW = 32  # slices that are compared first
 MOST_COLUMNS = 64  # entries of a slice that are compared at first
 MOST_ORDERS = 4096  # slices of an axis for which an order without a rule is tried
 LARGEST_LAYOUT = 1 << 20  # entries of a line whose layout in memory is tried
@@ -67,7 +73,7 @@ def _along(difference: Difference, part: Part, axis: int) -> Iterator[Reading]:
         yield Description(words.said, 5)
         return
     empty = order == NOWHERE
-    zero = empty.any() and not _slices(difference.claimed, axis)[empty].any()
+    zero = empty.any() and not _slices(difference.claimed, axis, np.flatnonzero(empty)).any()
     if empty.any() and not zero:
         yield Description(_("{order}; the others hold something else").format(order=words.said), 5)
         return
@@ -96,18 +102,18 @@ def _along(difference: Difference, part: Part, axis: int) -> Iterator[Reading]:
 
 def _sources(difference: Difference, axis: int) -> tuple[Places, Places] | None:
     """Some wrong slices along an axis, and the slice of what follows that each is nearest to."""
-    wrong = np.flatnonzero(_slices(difference.wrong, axis).any(axis=1))
-    claimed, own = _slices(difference.claimed, axis), _slices(difference.expected, axis)
-    finite = _slices(difference.finite, axis)
-    if not len(wrong) or not finite.any():
+    wrong = np.flatnonzero(_any(difference.wrong, axis))
+    count = difference.expected.shape[axis]
+    if not len(wrong) or not difference.finite.any():
         return None
-    if len(wrong) > MOST_COMPARED and len(own) > MOST_ORDERS:
+    if len(wrong) > MOST_COMPARED and count > MOST_ORDERS:
         wrong = wrong[np.linspace(0, len(wrong) - 1, MOST_COMPARED).astype(np.intp)]
+    own, finite = _slices(difference.expected, axis), _slices(difference.finite, axis)
     columns = np.linspace(0, own.shape[1] - 1, min(MOST_COLUMNS, own.shape[1])).astype(np.intp)
     there = finite[:, columns]
     with np.errstate(all="ignore"):
         right = np.where(there, own[:, columns], 0.0)
-        left = np.where(there[wrong], claimed[wrong][:, columns], 0.0)
+        left = np.where(there[wrong], _slices(difference.claimed, axis, wrong)[:, columns], 0.0)
         scale = right.std(axis=0)
         scale = np.where(scale > 0, scale, 1.0)
         left, right = (left / scale).astype(np.float32), (right / scale).astype(np.float32)
@@ -126,7 +132,7 @@ def _order(difference: Difference, axis: int, some: Places, sources: Places) -> 
     known = sources != NOWHERE
     if known.sum() < max(1, len(some) // 2):
         return None
-    right = ~_slices(difference.wrong, axis).any(axis=1)
+    right = ~_any(difference.wrong, axis)
     for order in rules(count, (some - sources)[known]):
         rule = np.where((order == NOWHERE) & right, np.arange(count), order)
         if np.array_equal(rule[some][known], sources[known]) and _fits(difference, axis, rule):
@@ -142,41 +148,47 @@ def _fits(difference: Difference, axis: int, order: Places) -> bool:
     moved = np.flatnonzero(known & (order != np.arange(len(order))))
     if not len(moved):
         return False
-    kept = np.flatnonzero(order == np.arange(len(order)))
-    if _slices(difference.wrong, axis)[kept].any():
+    if _any(difference.wrong, axis)[order == np.arange(len(order))].any():
         return False
-    return bool(_close(difference, axis, moved, order[moved]).all())
+    some = moved[np.linspace(0, len(moved) - 1, min(len(moved), FEW)).astype(np.intp)]
+    return all(_close(difference, axis, each, order[each]).all() for each in (some, moved))
 
 
 def _close(difference: Difference, axis: int, places: Places, sources: Places) -> Truths:
     """For each of some slices, whether it is near to its source."""
-    claimed, own = _slices(difference.claimed, axis), _slices(difference.expected, axis)
-    room, finite = _slices(difference.room, axis), _slices(difference.finite, axis)
-    both = finite[places] & finite[sources]
+    claimed = _slices(difference.claimed, axis, places)
+    own, room = (_slices(x, axis, sources) for x in (difference.expected, difference.room))
+    both = _slices(difference.finite, axis, places) & _slices(difference.finite, axis, sources)
     with np.errstate(all="ignore"):
-        off = np.abs(claimed[places] - own[sources]) / room[sources]
-        squares = np.where(both, np.square(off), 0.0)
+        room = np.hypot(room, stored_again(difference, claimed))
+        off = np.where(both, np.abs(claimed - own) / room, 0.0)
     count = both.sum(axis=1)
-    fine = np.where(both, off <= 14.0, True).all(axis=1) & (count > 0)
-    return np.asarray(fine & (squares.sum(axis=1) <= 9.0 * np.maximum(count, 1)))
+    fine = (off <= WORST).all(axis=1) & (count > 0)
+    squares = np.einsum("ij,ij->i", off, off)
+    return np.asarray(fine & (squares <= ROOT_MEAN_SQUARE**2 * np.maximum(count, 1)))
 
 
 def _telling(difference: Difference, order: Places, axis: int, words: Told) -> bool:
     """Whether the order explains more than the numbers it has: chance would not find it."""
-    moved = np.flatnonzero((order != NOWHERE) & (order != np.arange(len(order))))
-    own, room = _slices(difference.expected, axis), _slices(difference.room, axis)
-    finite = _slices(difference.finite, axis)[moved]
+    moved = np.flatnonzero((order != NOWHERE) & (order != np.arange(len(order))))[:MOST_COMPARED]
+    own, room = (_slices(x, axis, moved) for x in (difference.expected, difference.room))
     with np.errstate(all="ignore"):
-        away = np.abs(own[moved] - own[order[moved]]) / (4 * room[moved])
-        bits = np.where(finite & (away > 1), np.log2(away), 0.0)
-    total = float(np.where(np.isfinite(bits), bits, 0.0).sum())
-    return total - words.fitted * log2(len(order)) > ENOUGH
+        away = np.abs(own - _slices(difference.expected, axis, order[moved])) / (4 * room)
+        telling = _slices(difference.finite, axis, moved) & (away > 1) & np.isfinite(away)
+        bits = np.log2(np.where(telling, away, 1.0))
+    return float(bits.sum()) - words.fitted * log2(len(order)) > ENOUGH
 
 
-def _slices(data: npt.NDArray[Kind], axis: int) -> npt.NDArray[Kind]:
-    """The slices along an axis, each as a row."""
-    moved = np.moveaxis(data, axis, 0)
+def _slices(data: npt.NDArray[Kind], axis: int, some: Places | None = None) -> npt.NDArray[Kind]:
+    """The slices along an axis, or some of them, each as a row."""
+    chosen = data if some is None else np.take(data, some, axis=axis)
+    moved = np.moveaxis(chosen, axis, 0)
     return moved.reshape(len(moved), -1)
+
+
+def _any(data: Truths, axis: int) -> Truths:
+    """For each slice along an axis, whether something in it is True."""
+    return np.asarray(data.any(axis=tuple(each for each in range(data.ndim) if each != axis)))
 
 
 # ------------------------------------------------------------------------ another layout in memory
@@ -197,10 +209,10 @@ def _layouts(difference: Difference) -> Iterator[Reading]:
                 continue
             order = numbers.transpose(turn).reshape(-1)
             some = order[sample]
-            if (np.abs(claimed[sample] - own[some]) > 14.0 * room[some]).any():
+            if (np.abs(claimed[sample] - own[some]) > WORST * room[some]).any():
                 continue
             predicted = own[order].reshape(difference.expected.shape)
-            if not near(difference, predicted, room[order].reshape(predicted.shape)):
+            if not near(difference, predicted, None, room[order]):
                 continue
             yield difference.edit(
                 "layout",

@@ -19,6 +19,7 @@ NEARLY_ALL = 0.95  # of the entries that a rule names must differ for the rule t
 FEW = 4  # entries that are told one by one
 MOST_SHARE = 0.75  # of the slices along an axis: more are not told as a part
 FEWEST = 6  # wrong entries that a sign or a size needs
+MOST_COUNTED = 1 << 16  # entries for a median
 MOST_DISTANCES = 6  # that are listed one by one
 
 
@@ -219,10 +220,11 @@ def _all(difference: Difference) -> str:
 
 def _how_far(difference: Difference) -> str | None:
     """How large the difference is, beside the numbers themselves."""
-    at = difference.wrong & difference.finite
-    own, claimed = difference.expected[at], difference.claimed[at]
-    if not own.size:
+    where = np.flatnonzero(difference.wrong & difference.finite)
+    if not len(where):
         return None
+    some = where[:: 1 + len(where) // MOST_COUNTED]
+    own, claimed = difference.expected.reshape(-1)[some], difference.claimed.reshape(-1)[some]
     with np.errstate(all="ignore"):
         off = np.abs(claimed - own)
         size = float(np.median(np.abs(own)))

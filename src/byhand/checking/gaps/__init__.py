@@ -18,8 +18,9 @@ import numpy as np
 from byhand.checking.differences import Description
 from byhand.checking.evidence import Trial
 from byhand.checking.gaps.asking import step_to_dump
-from byhand.checking.gaps.candidates import listed, listed_apart
+from byhand.checking.gaps.candidates import first_row, listed, listed_apart
 from byhand.checking.gaps.fits import fit
+from byhand.checking.gaps.guesses import guesses, guesses_apart
 from byhand.checking.gaps.inferred import inferred
 from byhand.checking.gaps.knobs import knobs, knobs_apart
 from byhand.checking.gaps.readers import seen_in
@@ -82,14 +83,18 @@ def searched(
     search = Search(Values(replay, line), judged, affordable)
     everywhere = list(listed(scene))
     described: list[Description] = []
+    whole = not line.claim.index
+    start = first_row(search.off(search.expected), scene.target.position_axis) if whole else None
     liked = [edit for edit in everywhere if edit.kind in favourites]
     stages: tuple[tuple[float, Callable[[], None]], ...] = (
         (NEARER, lambda: search.try_all((*first, *liked))),
         (CLEAR, lambda: search.try_all(everywhere)),
         (CLEAR, lambda: fit(search, scene, knobs(scene))),
         (CLEAR, lambda: described.extend(_read_inside(search, scene))),
+        (CLEAR, lambda: search.try_all(guesses(scene, start))),
         (CLEAR, lambda: search.try_all(listed_apart(scene))),
         (CLEAR, lambda: fit(search, scene, knobs_apart(scene))),
+        (CLEAR, lambda: search.try_all(guesses_apart(scene, start))),
     )
     for clear, stage in stages:
         stage()

@@ -6,6 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
+from byhand.checking.claims import Floats
 from byhand.checking.suspects.casts import cast_suspects
 from byhand.checking.suspects.catalogue import FORTH, placed
 from byhand.checking.suspects.scenes import Edit, Scene
@@ -34,3 +37,13 @@ def parts_of(scene: Scene) -> list[Scene]:
     for step in scene.region:
         parts[scene.layer(step.address)].append(step)
     return [replace(scene, region=tuple(steps)) for steps in parts.values()]
+
+
+def first_row(off: Floats, axis: int | None, times: float = 4.0) -> int | None:
+    """The first position that differs, from the errors in usual units; None where none does."""
+    if axis is None or off.ndim <= axis:
+        return None
+    rest = tuple(other for other in range(off.ndim) if other != axis)
+    rows = np.sqrt(np.square(off).mean(axis=rest))
+    found = np.flatnonzero(rows > times)
+    return int(found[0]) if found.size else None

@@ -7,12 +7,14 @@ passes settle a knob that matters, one pass tells that it does not.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from math import exp, isfinite, log
+from dataclasses import dataclass, replace
+from math import exp, inf, isfinite, log, sqrt
 
 import numpy as np
 
 from byhand.checking.claims import Floats
+from byhand.checking.differences.closeness import Fitted
+from byhand.checking.differences.constants import recognised
 from byhand.checking.gaps.knobs import Knob
 from byhand.checking.gaps.search import Search
 from byhand.checking.suspects.scenes import Scene
@@ -20,16 +22,17 @@ from byhand.checking.suspects.scenes import Scene
 SOME = 0.04  # share of the squared distance that a knob must promise to take away
 MOST = 8  # knobs that are turned further
 STEPS = 8  # passes for one knob
+ALIKE = 1.1  # factor by which a known constant may leave more than the best one
 SETTLED = 0.02  # uncertainties of a value: a step below it ends the search
 
 
 @dataclass(frozen=True)
 class _Start:
-    """A knob, turned once."""
+    """A knob at two places, on its own scale; the second one is the nearer to the claim."""
 
     knob: Knob
-    at: float  # where it was turned to, on its own scale
-    predicted: Floats
+    places: tuple[float, float]
+    predicted: tuple[Floats, Floats]
     promise: float  # the share of the squared distance that it could take away, if it were linear
 
 
@@ -43,30 +46,42 @@ def fit(search: Search, scene: Scene, knobs: Iterable[Knob]) -> None:
 
 
 def _turned(search: Search, scene: Scene, knob: Knob) -> _Start | None:
-    predicted = search.predicted(knob.edit(scene, knob.other).plan)
-    if predicted is None:
+    tried = [
+        (_scale(knob, value), predicted)
+        for value in knob.grid or (knob.other,)
+        if (predicted := search.predicted(knob.edit(scene, value).plan)) is not None
+    ]
+    if not knob.grid:
+        tried.insert(0, (_scale(knob, knob.own), search.expected))
+    if len(tried) < 2:
         return None
-    moved, left = search.off(search.expected) - search.off(predicted), search.off(search.expected)
+    if knob.grid:
+        tried.sort(key=lambda each: -search.distance(each[1]))
+    (before, first), (at, last) = tried[-2:]
+    moved, left = search.off(first) - search.off(last), search.off(first)
     size, whole = float(np.square(moved).sum()), float(np.square(left).sum())
-    if not isfinite(size) or not size or not whole:
+    if not isfinite(size) or not isfinite(whole) or not size or not whole:
         return None
     along = float((moved * left).sum())
-    return _Start(knob, _scale(knob, knob.other), predicted, along * along / size / whole)
+    promise = along * along / size / whole
+    if knob.grid:  # what is left at best, beside what the model leaves
+        best = whole * max(0.0, 1 - promise) / max(1, int(search.known.sum()))
+        promise = 1 - best / search.model**2
+    return _Start(knob, (before, at), (first, last), promise)
 
 
 def _settle(search: Search, scene: Scene, start: _Start) -> None:
     knob = start.knob
-    before, left = _scale(knob, knob.own), search.off(search.expected)
-    at, now = start.at, search.off(start.predicted)
+    (before, at), (left, now) = start.places, map(search.off, start.predicted)
     best: tuple[float, float, Floats] | None = None  # distance, place, prediction
-    uncertain = np.inf
+    uncertain = inf
     for _pass in range(STEPS):
         slope = (now - left) / (at - before)
         steep = float(np.square(slope).sum())
         if not isfinite(steep) or not steep:
             break
         step = -float((slope * now).sum()) / steep
-        uncertain = 1 / np.sqrt(steep)
+        uncertain = 1 / sqrt(steep)
         if best is not None and abs(step) <= SETTLED * uncertain * max(1.0, best[0]):
             break
         before, left = at, now
@@ -82,7 +97,28 @@ def _settle(search: Search, scene: Scene, start: _Start) -> None:
         elif distance > 4 * best[0]:
             break
     if best is not None and best[0] < search.model:
-        search.note(knob.edit(scene, _value(knob, best[1])), best[2])
+        _note(search, scene, knob, best, uncertain)
+
+
+def _note(
+    search: Search,
+    scene: Scene,
+    knob: Knob,
+    best: tuple[float, float, Floats],
+    uncertain: float,
+) -> None:
+    """Notes the knob at its best, as a known constant where it is one and fits as well."""
+    distance, at, predicted = best
+    value = _value(knob, at)
+    off = max(1.0, distance) * uncertain * (abs(value) if knob.logarithmic else 1.0)
+    known = recognised(Fitted(value, off), scene) if isfinite(off) else None
+    if known is not None:
+        edit = replace(knob.edit(scene, known.value, known.written), fitted=0)
+        again = search.predicted(edit.plan)
+        if again is not None and search.distance(again) <= distance * ALIKE:
+            search.note(edit, again)
+            return
+    search.note(knob.edit(scene, value), predicted)
 
 
 def _scale(knob: Knob, value: float) -> float:

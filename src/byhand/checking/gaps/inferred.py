@@ -2,9 +2,9 @@
 
 A block adds its parts to the stream, so its output tells each part where the others are right:
 
-    mlp.out    = output − attn.add                attn.add   solves attn.add + mlp(attn.add) = output
-    norm.out   solves mlp(norm.out) = mlp.out     mixed      solves mixed·W_out + b = attn.out
-    v          solves weights·v = mixed           weights    solves weights·v = mixed
+    mlp.out    = output − attn.add               attn.add   solves attn.add + mlp(attn.add) = output
+    norm.out   solves mlp(norm.out) = mlp.out    mixed      solves mixed·W_out + b = attn.out
+    v          solves weights·v = mixed          weights    solves weights·v = mixed
 
 An inferred line fits the claim by construction, whatever the mistake.  What counts is what the
 readers of differences see in it, and whether the edits that they find follow through the gap.
@@ -21,7 +21,7 @@ from byhand.checking.claims import Floats
 from byhand.checking.gaps.search import Search
 from byhand.checking.gaps.values import Values
 from byhand.checking.suspects.scenes import Scene
-from byhand.plan import WEIGHT, Step
+from byhand.plan import Step
 
 POSITIONWISE = (
     "linear", "add", "multiply", "activate", "mean", "center", "mean_square", "root", "normalize",
@@ -102,7 +102,7 @@ def _before_linear(values: Values, scene: Scene, line: Inferred) -> Iterator[Inf
         return
     chosen = slice(None)
     if outputs > 8 * inputs:
-        chosen = slice(0, outputs, outputs // (8 * inputs))  # type: ignore[assignment]
+        chosen = slice(0, outputs, outputs // (8 * inputs))
     square = matrix[:, chosen]
     if np.linalg.cond(square) > STEADY:
         return
@@ -218,4 +218,4 @@ def _inverse(values: Values, step: Step, at: Floats, steps: Sequence[Step]) -> F
         matrix[:, :, place] = (values.onward(step.address, other, steps) - base) / nudge
     if not np.isfinite(matrix).all() or np.linalg.cond(matrix).max() > STEADY:
         return None
-    return np.linalg.inv(matrix)
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)

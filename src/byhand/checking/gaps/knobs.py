@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.gaps.candidates import APART, parts_of
+from byhand.checking.gaps.guesses import bend
+from byhand.checking.suspects.curves import FAMILIES, Curve
 from byhand.checking.suspects.norms import groups
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
@@ -29,6 +31,7 @@ class Knob:
     steps: tuple[Step, ...]
     own: float = 1.0
     other: float = 0.875
+    grid: tuple[float, ...] = ()  # where the model has no such number: values to begin with
     logarithmic: bool = False  # positive, and right up to a factor
     unlikely: int = 0
     words: tuple[tuple[str, Any], ...] = ()
@@ -41,6 +44,9 @@ class Knob:
             self.turn(draft, step, exact)
         words = dict(self.words) | {"at": self._at(), "own": f"{self.own:.6g}"}
         shown = written or f"{value:.6g}"
+        if "family" in words:
+            family = FAMILIES[words["family"]]
+            words["curve"] = family.written.format(shown, *(f"{x:.6g}" for x in family.usual[1:]))
         return Edit(
             self.kind,
             self.sentence.format(value=shown, **words),
@@ -62,6 +68,8 @@ def knobs(scene: Scene) -> Iterator[Knob]:
     yield from _factors(scene)
     yield from _biases(scene)
     yield from _settings(scene)
+    yield from _bent(scene)
+    yield from _attention(scene)
     yield from _heads(scene)
 
 
@@ -177,6 +185,95 @@ def _alike(steps: Sequence[Step], setting: str) -> Iterator[tuple[Step, ...]]:
     for step in steps:
         found.setdefault(step.attributes[setting], []).append(step)
     yield from map(tuple, found.values())
+
+
+# ------------------------------------------------------------------------ functions
+
+
+def _bent(scene: Scene) -> Iterator[Knob]:
+    """Activations with another constant, and results that are capped or limited."""
+    steps = scene.of("activate")
+    for family, grid in (
+        ("swish", (1.0, 1.702)), ("gelu_erf", (0.7071, 1.0)), ("leaky", (0.01, 0.2)),
+        ("elu", (1.0, 0.5)), ("gelu_tanh", (0.7979, 0.9)),
+    ):  # fmt: skip
+        if steps:
+            yield Knob(
+                "curve", _("it follows if the activation is {curve}; the model says {kind}"),
+                _("use {kind}, with its own constants"), _curve(family), steps, grid=grid,
+                words=(("family", family), ("kind", steps[0].attributes["kind"])),
+            )  # fmt: skip
+    for ending, grid in (
+        (".mlp.act", (1.0, 4.0)), (".norm.normalized", (2.0, 3.0)), ("logits", (4.0, 30.0)),
+        (".mlp.out", (0.5, 2.0)), (".attn.out", (0.5, 2.0)), (".attn.scores", (5.0, 30.0)),
+    ):  # fmt: skip
+        at = scene.named(ending)
+        if not at:
+            continue
+        yield Knob(
+            "limited", _("it follows if {at} is clipped to ±{value}; the model does not"),
+            _("look for a clamp at {at}"), _limit, at, grid=grid,
+        )  # fmt: skip
+        yield Knob(
+            "soft-cap",
+            _("it follows if {at} is capped, {value}·tanh(x/{value}); the model does not"),
+            _("look for a soft cap at {at}"), _cap, at, grid=grid,
+        )  # fmt: skip
+
+
+def _curve(family: str) -> Turn:
+    def turn(draft: Draft, step: Step, value: Fraction) -> None:
+        usual = FAMILIES[family].usual
+        bend(draft, step, curve=Curve(family, (float(value), *usual[1:])))
+
+    return turn
+
+
+def _limit(draft: Draft, step: Step, value: Fraction) -> None:
+    draft.then(step.address, "limited", low=-abs(float(value)), high=abs(float(value)))
+
+
+def _cap(draft: Draft, step: Step, value: Fraction) -> None:
+    draft.then(step.address, "softcapped", cap=float(value) or 1.0)
+
+
+def _attention(scene: Scene) -> Iterator[Knob]:
+    """A slope with distance in the scores, and a sink in softmax."""
+    scores = tuple(step for step in scene.of("scores") if "slopes" not in step.inputs)
+    if scores:
+        yield Knob(
+            "distance-slope",
+            _("it follows if {value} × the distance is added to the scores at {at}; the model adds "
+              "nothing"),
+            _("look for a bias by distance in the scores"), _slope, scores, 0.0, -0.05,
+        )  # fmt: skip
+    softmaxes = tuple(step for step in scene.of("softmax") if step.address.endswith(".weights"))
+    if softmaxes:
+        yield Knob(
+            "softmax-sink",
+            _("it follows if softmax has one more score, {value}, whose share is thrown away; the "
+              "model has none"),
+            _("leave the extra term out of softmax"), _sink, softmaxes, grid=(0.0, 1.0),
+        )  # fmt: skip
+    for ending in (".std", ".rms"):
+        roots = scene.named(f".norm{ending}")
+        if roots:
+            yield Knob(
+                "factor", _("it follows if {at} is multiplied by {value}; the model does not"),
+                _("look for a factor of {value} at {at}, or for one that is left out there"),
+                _times, roots,
+            )  # fmt: skip
+
+
+def _slope(draft: Draft, step: Step, value: Fraction) -> None:
+    places = (np.asarray(step.attributes[name]) for name in ("queries", "keys"))
+    distance = np.abs(np.subtract.outer(*places))
+    draft.then(step.address, "plus_terms", terms=float(value) * distance)
+
+
+def _sink(draft: Draft, step: Step, value: Fraction) -> None:
+    extra = np.full((step.shape[0], 1, 1), float(value))
+    draft.change(step.address, op="softmax_with", extra=extra)
 
 
 # ------------------------------------------------------------------------ heads

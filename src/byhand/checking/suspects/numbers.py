@@ -32,9 +32,9 @@ class Mistaken(ReadOff, Attended):
     """Allowed numbers, also for wrong operations: all that such an implementation may give."""
 
     def _filled(self, like: Range, number: Any) -> Range:
-        data = np.empty(like.shape, dtype=object)
-        data.fill(number)
-        return self.admit(data)
+        one = np.empty(1, dtype=object)
+        one[0] = number
+        return self.admit(one).each(lambda part: np.broadcast_to(part, like.shape))
 
     # ------------------------------------------------------------------- copied, scaled, raised
 
@@ -59,11 +59,21 @@ class Mistaken(ReadOff, Attended):
         shifts: Sequence[Fraction],
     ) -> Range:
         """The value with some entries times a factor plus a summand; `places` are flat indices."""
-        times = np.full(x.shape, Fraction(1), dtype=object)
-        plus = np.full(x.shape, Fraction(0), dtype=object)
-        times.reshape(-1)[list(places)] = factors
-        plus.reshape(-1)[list(places)] = shifts
-        return self.add(self.multiply(x, self.admit(times)), self.admit(plus))
+        times = self._scattered(x, 1.0, places, factors)
+        return self.add(self.multiply(x, times), self._scattered(x, 0.0, places, shifts))
+
+    def _scattered(
+        self, like: Range, number: float, places: Sequence[int], others: Sequence[Fraction]
+    ) -> Range:
+        """A number everywhere but at some flat places, as exact as it is written."""
+        some = self.admit(np.array([Fraction(number), *others], dtype=object))
+
+        def spread(part: Data) -> Data:
+            whole = np.full(like.shape, part[0])
+            whole.reshape(-1)[list(places)] = part[1:]
+            return whole
+
+        return some.each(spread)
 
     def times_each(self, x: Range, *, factors: Data) -> Range:
         """Each entry times its own factor."""

@@ -52,10 +52,11 @@ class _Written:
 
     @property
     def outside(self) -> list[tuple[int, ...]]:
-        """The entries that are further from the expected values than is allowed."""
+        """The first entries that are further from the expected values than is allowed."""
         with np.errstate(invalid="ignore"):
             away = np.abs(self.values - self.expected) > self.allowed
-        return [tuple(map(int, place)) for place in np.argwhere(away & np.isfinite(self.values))]
+        places = np.flatnonzero(away & np.isfinite(self.values))[: MOST_SLIPS + 1]
+        return list(zip(*map(np.ndarray.tolist, np.unravel_index(places, away.shape)), strict=True))
 
     def address(self, scene: Scene, place: tuple[int, ...]) -> str:
         """The address of an entry of the claimed part."""

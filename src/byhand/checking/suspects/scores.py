@@ -112,7 +112,8 @@ def _masks(scene: Scene) -> Iterator[Edit]:
     )  # fmt: skip
     for kind, sentence, sees in wrong:
         remask = partial(_remask_by, scene, sees=sees)
-        yield from made(scene, every, Mistake(kind, sentence, change, remask), rule=rule)
+        other = [step for step in every if _mask(step, sees) != _own_mask(step)]
+        yield from made(scene, other, Mistake(kind, sentence, change, remask), rule=rule)
     yield from _strict(scene, every, rule, change)
     yield from _windows(scene, every)
     yield from _around_the_softmax(scene)
@@ -152,6 +153,10 @@ def _mask(step: Step, sees: Sees) -> Mask:
         tuple(sees(query, key, own) for key, own in zip(keys, row, strict=True))
         for query, row in zip(queries, step.attributes["mask"], strict=True)
     )
+
+
+def _own_mask(step: Step) -> Mask:
+    return tuple(tuple(map(bool, row)) for row in step.attributes["mask"])
 
 
 def _strict(scene: Scene, every: tuple[Step, ...], rule: str, change: str) -> Iterator[Edit]:
