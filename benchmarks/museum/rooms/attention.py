@@ -146,7 +146,7 @@ def norms_of_heads_skipped(port: Replica) -> None:
     "Fix Attention is_causal bottom-right alignment for external KV cache (onnx#8068, #28904)",
     family="llama",
     shows=SCORES,
-    says="mask|quer",
+    says="from query 7 on the mask begins anew",
 )
 def mask_from_the_wrong_corner(port: Replica) -> None:
     """A prompt was worked out in two parts.  For the second part the causal mask began at the
