@@ -129,11 +129,17 @@ def _lengths(seen: Truths, own: Truths, queries: Ints, keys: Ints) -> Iterator[P
 
 
 def _second_part(seen: Truths, own: Truths, queries: Ints) -> Iterator[Pattern]:
-    """Masks of a text that is worked out in two parts, as if the second part were a text."""
+    """Masks of texts that share a row, or of one that is worked out in two parts."""
     start = int(np.flatnonzero((seen != own).any(axis=1))[0])
     later = np.arange(own.shape[0])[:, None] - start  # queries of the second part from 0 on
     keys = np.arange(own.shape[1])[None, :]
     first = int(queries[start])
+    if own.shape[0] == own.shape[1] and (np.diff(queries) != 1).any():
+        yield Pattern(
+            _("the texts that are packed into the row see each other"),
+            np.tril(np.ones_like(own)),
+            0,
+        )
     yield Pattern(
         _("from query {first} on the mask begins anew at its upper left corner: that query sees "
           "one key, the next two").format(first=first),
