@@ -76,7 +76,7 @@ def window_one_too_wide(port: Replica) -> None:
     "Update attention gqa to use repeat interleave within repeat kv",
     family="llama",
     shows=SCORES,
-    says="key and value heads are tiled",
+    says="h mod 2",
 )
 def key_heads_tiled(port: Replica) -> None:
     """The shared key heads were laid out 0, 1, 0, 1, … for the query heads; models are trained
@@ -146,7 +146,7 @@ def norms_of_heads_skipped(port: Replica) -> None:
     "Fix Attention is_causal bottom-right alignment for external KV cache (onnx#8068, #28904)",
     family="llama",
     shows=SCORES,
-    says="mask|quer",
+    says="from query 7 on the mask begins anew",
 )
 def mask_from_the_wrong_corner(port: Replica) -> None:
     """A prompt was worked out in two parts.  For the second part the causal mask began at the

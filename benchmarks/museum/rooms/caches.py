@@ -34,6 +34,44 @@ def slots_for_positions(port: Replica, padding: int) -> None:
 
 @exhibit(
     "caches",
+    f"{GITHUB}/axolotl-ai-cloud/axolotl/pull/3796",
+    2026,
+    "fix: correct and streamline multipack packing decontamination across attn backends",
+    family="llama",
+    shows="block.0.attn.weights",
+    says="packed into the row see each other",
+    texts=(PROMPT, 5),
+)
+def packed_texts_see_each_other(port: Replica) -> None:
+    """Several texts were packed into one row, to waste no padding.  With two of the attention
+    functions the texts' borders never reached the mask, and each text read those before it.
+
+    The positions did begin again with each text.  That alone separates nothing.
+    """
+    port.owners = torch.zeros_like(port.owners)
+
+
+@exhibit(
+    "caches",
+    f"{GITHUB}/huggingface/nanoVLM/pull/204",
+    2026,
+    "Fix packed sequence position IDs and cross-sample attention",
+    family="llama",
+    shows=TURNED,
+    says="position",
+    texts=(PROMPT, 5),
+)
+def packed_positions_go_on(port: Replica) -> None:
+    """The reverse half: positions went on through a packed row, so a text that is second in its row
+    was trained at positions that it never has when it is read alone.
+
+    Packing has two parts, the mask and the positions.  Each can be forgotten alone.
+    """
+    port.places = torch.arange(len(port.places))
+
+
+@exhibit(
+    "caches",
     f"{GITHUB}/Blaizzy/mlx-vlm/issues/1983",
     2026,
     "Qwen3-Omni: decode assigns RoPE position 0 to every token (get_rope_index ignores cache "

@@ -115,6 +115,26 @@ def router_without_its_bias(port: Replica) -> None:
 
 @exhibit(
     "experts",
+    f"{GITHUB}/vllm-project/vllm/pull/46645",
+    2026,
+    "Fix gpt-oss-20b NVFP4 (ModelOpt) inference",
+    family="gpt_oss",
+    shows="block.0.mlp.gate",
+    says="gate_bias",
+)
+def experts_without_their_biases(port: Replica) -> None:
+    """The experts of gpt-oss have biases.  One kernel served two 4-bit formats, and passed the
+    biases on for one of them.
+
+    What one model alone needs is added where that model is tried.
+    """
+    for name in port.w:
+        if name.endswith(("gate_bias", "hidden_bias", "mlp.out_bias")):
+            port.w[name] = torch.zeros_like(port.w[name])
+
+
+@exhibit(
+    "experts",
     f"{GITHUB}/deepspeedai/DeepSpeed/issues/6589",
     2024,
     "[BUG] MOE: Loading experts parameters error when using expert parallel.",

@@ -137,7 +137,7 @@ def turned_twice(port: Replica) -> None:
     "[fix](Qwen3-30b-A3B): fix nonsense output by correcting RoPE write-back",
     family="qwen3",
     shows="block.0.attn.scores",
-    says="RoPE is not applied to k",
+    says=r"RoPE is not applied to k|k_norm\.out is read; the model reads .*k_rotated",
 )
 def keys_not_written_back(port: Replica) -> None:
     """A fused kernel turned the keys on their way into the cache and left the caller's own tensor
