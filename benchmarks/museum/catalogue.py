@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.gradients import lessons, matrix
+from benchmarks.gradients.adamw import Learner
 from benchmarks.museum import models
 from benchmarks.museum.replicas import Replica, replica
 from benchmarks.planted.port import Port
@@ -182,11 +183,12 @@ def learning_exhibit(
     shows: str,
     says: str,
     precision: str = "float32",
+    port: type[Learner] = Learner,
 ) -> None:
-    """Registers a bug on the way back, or in the optimizer: one of the planted gradients."""
+    """Registers a bug on the way back, or in the optimizer, that a port of gradients can make."""
 
     def dumped(fixed: bool) -> Case:
-        learner = matrix.learner("" if fixed else bug, family, precision)
+        learner = matrix.learner("" if fixed else bug, family, precision, port=port)
         return Case(lessons.model(family), matrix.claims(learner), None, precision)
 
     wrong, lesson = _paragraphs(about)
