@@ -86,11 +86,11 @@ def _zeros(difference: Difference, part: Part) -> Iterator[Reading]:
         return
     if count > MOST_ZEROS * int(difference.there.sum()):
         return
-    if next(places(difference, part), None) is None:
+    place = next(places(difference, part), None)
+    if place is None or int((place.mask & difference.there).sum()) > count:
         said = _("{count} of {all} numbers are 0, all over the line; the others follow")
-        yield Description(
-            said.format(count=f"{count:,}", all=f"{int(difference.there.sum()):,}"), 3
-        )
+        everything = f"{int(difference.there.sum()):,}"
+        yield Description(said.format(count=f"{count:,}", all=everything), 3)
 
 
 # ------------------------------------------------------------------------ limited

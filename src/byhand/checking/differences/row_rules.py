@@ -50,7 +50,7 @@ def _largest_alone(difference: Difference, part: Part) -> Iterator[Reading]:
     total = alone.sum(axis=-1, keepdims=True)
     for again in (False, True):
         predicted = alone / np.where(total > 0, total, 1.0) if again else alone
-        if near(difference, predicted, kept):
+        if near(difference, predicted):
             said = _("it follows if only the {count} largest of each row are kept; the model keeps "
                      "all")  # fmt: skip
             if again:

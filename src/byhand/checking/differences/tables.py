@@ -231,8 +231,9 @@ def id_readings(difference: Difference) -> Iterator[Reading]:
     own = np.take_along_axis(logits, ids.astype(np.intp)[:, None], axis=-1)
     above = (logits > own).sum(axis=-1)
     if len(np.unique(above)) == 1 and above[0]:
-        said = _("every claimed token has the {place}. largest logit of its position")
-        yield Description(said.format(place=int(above[0]) + 1), 6)
+        place = {1: _("second"), 2: _("third")}.get(int(above[0]), f"{int(above[0]) + 1}th")
+        said = _("every claimed token has the {place} largest logit of its position")
+        yield Description(said.format(place=place), 6)
     elif (logits.argmin(axis=-1) == ids).all():
         yield Description(_("every claimed token has the smallest logit of its position"), 6)
     else:
