@@ -17,7 +17,7 @@ from byhand.checking.differences.difference import (
 from byhand.checking.differences.factors import factor_readings
 from byhand.checking.differences.formats import format_readings
 from byhand.checking.differences.functions import function_readings
-from byhand.checking.differences.mixing import mix_readings
+from byhand.checking.differences.mixing import mix_readings, out_readings
 from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.pairs_read import pair_readings
 from byhand.checking.differences.places import place_readings
@@ -27,8 +27,10 @@ from byhand.checking.differences.sharing import share_readings
 from byhand.checking.differences.slopes import slope_readings
 from byhand.checking.differences.stale import stale_readings
 from byhand.checking.differences.statistics import statistic_readings
+from byhand.checking.differences.sums import sum_readings
 from byhand.checking.differences.tables import id_readings, table_readings
 from byhand.checking.differences.turning import turning_readings
+from byhand.checking.differences.updates import update_readings
 
 __all__ = ["Description", "Difference", "Reading", "readings"]
 
@@ -38,11 +40,14 @@ READERS: tuple[Reader, ...] = (
     product_readings,
     function_readings,
     statistic_readings,
+    sum_readings,
+    update_readings,
     slope_readings,
     turning_readings,
     score_readings,
     share_readings,
     mix_readings,
+    out_readings,
     copy_readings,
     move_readings,
     stale_readings,
