@@ -25,6 +25,8 @@ SURE = 6.0  # × the usual error
 
 def told_sums(shares: Shares, change: Change | None) -> Iterator[Reading]:
     """Rows that do not add up to 1: one more score in the denominator, or no denominator."""
+    if "sinks" in shares.attention.step("weights").inputs:
+        return  # the model has such scores of its own: `suspects.sinks`
     own = np.where(shares.own, shares.scores, 0.0)
     if change is not None and change.op != "scaled":
         return
