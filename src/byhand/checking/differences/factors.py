@@ -12,7 +12,14 @@ from dataclasses import replace
 import numpy as np
 
 from byhand.checking.differences.axes import Part, compact
-from byhand.checking.differences.closeness import SOME, WORST, Entries, Fitted, stored_again
+from byhand.checking.differences.closeness import (
+    SOME,
+    WORST,
+    Entries,
+    Fitted,
+    quietly,
+    stored_again,
+)
 from byhand.checking.differences.constants import Constant, recognised, shown, unlikely
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
 from byhand.checking.differences.fits import FEWEST, fitted_factor, fitted_line, fitted_shift
@@ -31,6 +38,7 @@ LARGEST_CROSSED = 1 << 18  # entries of a line in which rows and columns may bot
 MOST_CROSSED = 6  # rows or columns that have one
 
 
+@quietly
 def factor_readings(difference: Difference) -> Iterator[Reading]:
     """The factor or the shift by which a line differs, all over or in a part."""
     part = Part.of(difference)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from byhand.checking.differences.closeness import stored_again
+from byhand.checking.differences.closeness import quietly, stored_again
 from byhand.checking.differences.constants import recognised, shown
 from byhand.checking.differences.difference import Difference, Reading, Truths
 from byhand.checking.differences.factors import factor_of_most, factor_readings
@@ -25,6 +25,7 @@ LARGEST = 1 << 18  # entries of a line in which two mistakes are looked for
 UNLIKELY = 2
 
 
+@quietly
 def pair_readings(difference: Difference) -> Iterator[Reading]:
     """Edits with a factor of most of the line and another mistake in the rest."""
     if difference.expected.size > LARGEST or not difference.wrong.any():

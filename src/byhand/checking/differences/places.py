@@ -13,6 +13,7 @@ from math import floor, log10
 import numpy as np
 
 from byhand.checking.differences.axes import Part, Places, listed, set_said, structured
+from byhand.checking.differences.closeness import quietly
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
 from byhand.checking.suspects.pieces import When
 from byhand.language import _
@@ -41,6 +42,7 @@ class Place:
         return not self.said
 
 
+@quietly
 def place_readings(difference: Difference) -> Iterator[Reading]:
     """The most telling true sentence about where a line differs, and how far."""
     part = Part.of(difference)
