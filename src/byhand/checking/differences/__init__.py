@@ -20,6 +20,7 @@ from byhand.checking.differences.formats import format_readings
 from byhand.checking.differences.functions import function_readings
 from byhand.checking.differences.mixing import mix_readings, out_readings
 from byhand.checking.differences.moves import move_readings
+from byhand.checking.differences.pairs_read import pair_readings
 from byhand.checking.differences.places import place_readings
 from byhand.checking.differences.products import product_readings
 from byhand.checking.differences.row_rules import rule_readings
@@ -54,6 +55,7 @@ READERS: tuple[Reader, ...] = (
     format_readings,
     table_readings,
     rule_readings,
+    pair_readings,
 )
 STUMBLES: tuple[type[Exception], ...] = (ArithmeticError, LookupError, ValueError)  # tests: none
 
