@@ -101,7 +101,7 @@ def _read(case: Case, pairing: Pairing, width: int, turns: Turns) -> Iterator[Re
     rates = case.rates if usual else frequencies_of(own, width)
     given = "frequencies" in case.step.inputs
     size = _size(turns, case.fineness)
-    places = positions_of(turns, rates)
+    places = positions_of(turns, rates) or positions_of(turns, rates, case.positions)
     told: list[Told | None] = []
     if places is not None:
         told = [told_positions(case.positions, *places)]
