@@ -18,6 +18,7 @@ from byhand.checking.differences.difference import (
 from byhand.checking.differences.factors import factor_readings
 from byhand.checking.differences.formats import format_readings
 from byhand.checking.differences.functions import function_readings
+from byhand.checking.differences.grouping import group_readings
 from byhand.checking.differences.mixing import mix_readings, out_readings
 from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.pairs_read import pair_readings
@@ -49,6 +50,7 @@ READERS: tuple[Reader, ...] = (
     share_readings,
     mix_readings,
     out_readings,
+    group_readings,
     copy_readings,
     move_readings,
     stale_readings,
