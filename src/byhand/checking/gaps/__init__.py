@@ -25,6 +25,7 @@ from byhand.checking.gaps.inferred import inferred
 from byhand.checking.gaps.knobs import knobs, knobs_apart
 from byhand.checking.gaps.readers import seen_in
 from byhand.checking.gaps.search import Candidate, Search
+from byhand.checking.gaps.two import pairs
 from byhand.checking.gaps.values import Values
 from byhand.checking.replay import Line, Replay
 from byhand.checking.suspects import Edit, Scene
@@ -94,9 +95,10 @@ def searched(
         (CLEAR, lambda: fit(search, scene, knobs(scene), MOSTLY)),
         (CLEAR, lambda: described.extend(_read_inside(search, scene))),
         (CLEAR, lambda: search.try_all(guesses(scene, start))),
-        (CLEAR, lambda: search.try_all(listed_apart(scene))),
-        (CLEAR, lambda: fit(search, scene, knobs_apart(scene))),
-        (CLEAR, lambda: search.try_all(guesses_apart(scene, start))),
+        (CLEAR, lambda: search.try_all(listed_apart(scene), MOSTLY)),
+        (CLEAR, lambda: fit(search, scene, knobs_apart(scene), MOSTLY)),
+        (CLEAR, lambda: search.try_all(guesses_apart(scene, start), MOSTLY)),
+        (CLEAR, lambda: pairs(search, scene)),
     )
     for clear, stage in stages:
         stage()
