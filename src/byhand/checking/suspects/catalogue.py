@@ -16,6 +16,7 @@ from byhand.checking.suspects.attention_back import attention_back_suspects
 from byhand.checking.suspects.casts import cast_suspects
 from byhand.checking.suspects.dropout import dropout_suspects
 from byhand.checking.suspects.ends import end_suspects
+from byhand.checking.suspects.expert_answers import expert_answer_suspects
 from byhand.checking.suspects.experts import expert_suspects
 from byhand.checking.suspects.heads import head_suspects
 from byhand.checking.suspects.losses import loss_suspects
@@ -44,6 +45,7 @@ Source = Callable[[Scene], Iterator[Edit]]
 FORTH: tuple[Source, ...] = (
     mlp_suspects,
     expert_suspects,
+    expert_answer_suspects,
     norm_suspects,
     score_suspects,
     sink_suspects,
