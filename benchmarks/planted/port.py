@@ -33,7 +33,7 @@ class Port:
     def __init__(self, model: Model, ids: Sequence[int], format: str = "float32") -> None:
         self.dtype: torch.dtype = getattr(torch, format)
         self.w = {
-            name: torch.from_numpy(np.array(tensor.data)).to(self.dtype)
+            name: torch.from_numpy(np.array(tensor.data, dtype=np.float32)).to(self.dtype)
             for name, tensor in model.weights.items()
         }
         spec, block = model.spec, model.spec.blocks[0]

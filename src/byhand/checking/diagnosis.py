@@ -6,14 +6,16 @@ line → `differences` (what differs, and how) → edits ← `suspects` (mistake
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from byhand.checking.differences import Description, Difference, Reading, readings
 from byhand.checking.evidence import Trial, best_of, explains
 from byhand.checking.gaps import is_gap, searched
+from byhand.checking.pairs import explains_a_part, pairs
 from byhand.checking.regions import Region
 from byhand.checking.replay import Line, Replay
 from byhand.checking.surroundings import Surroundings
@@ -28,6 +30,7 @@ from byhand.worked import Missing
 
 MOST_WORK = 10_000_000_000  # multiplications for all edits of one line
 MOST_SHOWN = 3
+MOST_PARTLY = 4  # edits kept that explain a part of a line
 
 
 @dataclass(frozen=True)
@@ -61,13 +64,13 @@ def diagnosed(
         return Diagnosis()
     context = _context(replay, around, region, line, judged)
     scene = Scene(replay.plan, tuple(region.steps), target, replay.model, context)
-    numbers = target.op != "argmax" and not line.claim.by_hand
+    numbers = target.op == "argmax" or not line.claim.by_hand  # ids are written alike by all
     difference = Difference.of(scene, judged.claimed) if numbers else None
     seen = list(readings(difference)) if difference is not None else []
     tried = [each for each in seen if isinstance(each, Edit)]
     if is_gap(replay, scene, line, judged):
         gap = searched(replay, scene, line, judged, first=tried, favourites=favourites, work=work)
-        best = tuple(trial.suspect() for trial in best_of(gap.trials, line)[:MOST_SHOWN])
+        best = tuple(trial.suspect() for trial in gap.trials[:MOST_SHOWN])
         return Diagnosis(best, _sentences((*seen, *gap.described)), gap.ask, gap.work)
     tried += edits(replay.plan, region.steps, target, replay.model, context=context)
     price = max(1.0, _work(replay, region.steps))
@@ -75,13 +78,21 @@ def diagnosed(
     affordable = int(min(MOST_WORK, work) / price) + 1 if work > 0 else 0
     rest = [edit for edit in tried if edit.kind not in favourites][:affordable]
     found: list[Trial] = []
+    partly: list[Trial] = []
     spent = 0
     for some in (first, rest):
-        trials = _trials(replay, some, line, judged)
-        found += (trial for trial in trials if explains(trial, judged, line, unusual=unusual))
+        for trial in _trials(replay, some, line, judged):
+            if explains(trial, judged, line, unusual=unusual):
+                found.append(trial)
+            elif len(partly) < MOST_PARTLY and explains_a_part(trial, judged):
+                partly.append(trial)
         spent += len(some)
         if found:
             break
+    if not found and difference is not None and not unusual and affordable:
+        two = pairs(difference, line, judged, partly, partial(_worked, replay, line))
+        found, spent = [*two.causes], spent + two.tried
+        seen += two.described
     return Diagnosis(
         tuple(trial.suspect() for trial in best_of(found, line)[:MOST_SHOWN]),
         _sentences(seen),
@@ -99,17 +110,21 @@ def _telling(description: Description) -> int:
     return -description.telling
 
 
-def _trials(replay: Replay, tried: Iterable[Edit], line: Line, before: Judged) -> list[Trial]:
+def _trials(replay: Replay, tried: Iterable[Edit], line: Line, before: Judged) -> Iterator[Trial]:
     """The edits that can be worked out, each compared with the claim."""
-    trials = []
     for edit in tried:
-        try:
-            judged = replay.judged(replay.try_edit(edit.plan, line.claim.address), line)
-        except ByhandError:
-            continue  # an edit that cannot be worked out
-        if not isinstance(judged, Missing):
-            trials.append(Trial.of(edit, judged, before, line))
-    return trials
+        judged = _worked(replay, line, edit)
+        if judged is not None:
+            yield Trial.of(edit, judged, before, line)
+
+
+def _worked(replay: Replay, line: Line, edit: Edit) -> Judged | None:
+    """The judgement of a line by an edited plan; None where it cannot be worked out."""
+    try:
+        judged = replay.judged(replay.try_edit(edit.plan, line.claim.address), line)
+    except ByhandError:
+        return None
+    return None if isinstance(judged, Missing) else judged
 
 
 def _context(

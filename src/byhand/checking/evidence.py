@@ -30,7 +30,8 @@ LEFT = 2.0  # × the usual rounding error: what a cause leaves at most, all over
 IN_A_ROW = 4.0  # the same for the worst row
 AHEAD = 4.0  # × the usual rounding error: by how much a claim is clearly nearer to one of two
 WRITTEN = 32.0  # × the usual rounding error that a cause of a handwritten line leaves at most
-CLEARLY_BETTER = 4.0  # factor by which a cause must leave less, where the model explains a line
+CLEARLY_BETTER = 4.0  # factor by which a cause must leave less, where the evidence is weak
+MOST = 1 / 2  # of the entries of a line
 BORNE_OUT = 6  # wrong entries for each number that was read off the claim
 USUAL = 3.0  # × the usual rounding error: fits below it are equally good
 SAME = 2.0**-6  # × the usual rounding error: predictions that differ by less are one
@@ -128,13 +129,45 @@ def explains(trial: Trial, before: Judged, line: Line, *, unusual: bool) -> bool
         return False
     if not judged.follows or almost_anything(judged, line.slack) is not None:
         return False
-    if trial.edit.fitted and trial.explained < BORNE_OUT * trial.edit.fitted:
+    if not _borne_out(trial, before, line) or _boundary_read_off(trial.edit, line):
         return False
     if unusual and not _better(judged.times, before.times):
         return False
     if line.claim.by_hand:
         return judged.times is None or judged.times <= WRITTEN
     return _fits(trial) and _nearer_than_the_model(trial, before, line)
+
+
+def _borne_out(trial: Trial, before: Judged, line: Line) -> bool:
+    """Whether enough entries bear the numbers out that were read off the claim.
+
+    Where such numbers change most of the line, they must explain it clearly better than the model:
+    a curve with two free constants fits many another one that is near to the model's own.
+    """
+    if not trial.edit.fitted:
+        return True
+    if trial.explained < BORNE_OUT * trial.edit.fitted:
+        return False
+    with np.errstate(all="ignore"):
+        noise = 0.0 if before.usual is None else before.usual
+        moved = np.abs(trial.judged.expected - before.expected) > noise
+    return bool(moved.mean() < MOST) or _better(trial.left, what_is_left(before, line))
+
+
+def _boundary_read_off(edit: Edit, line: Line) -> bool:
+    """Whether the part that is changed is a scattered one, chosen by what can be seen to differ.
+
+    A mistake has whole heads, whole positions, a range of channels; one such list may be irregular.
+    """
+    where = edit.plan[line.claim.address].attributes.get("where")
+    if not isinstance(where, np.ndarray) or where.ndim < 2 or not where.any():
+        return False
+    irregular = 0
+    for axis in range(where.ndim):
+        rest = tuple(other for other in range(where.ndim) if other != axis)
+        steps = np.unique(np.diff(np.flatnonzero(where.any(axis=rest))))
+        irregular += len(steps) > 1 or (len(steps) == 1 and steps[0] > 1)
+    return irregular > 1
 
 
 def _hides(judged: Judged, before: Judged, line: Line) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from byhand.checking.differences.axes import Part, one
+from byhand.checking.differences.axes import Part, compact, one
 from byhand.checking.differences.closeness import near
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading
 from byhand.checking.differences.places import Place, places
@@ -82,11 +82,11 @@ def _copy_edit(difference: Difference, address: str, place: Place) -> Reading:
         if later:
             draft.sooner(address, before=step.address)
         if place.whole:
-            draft.keep(step.address, address)
+            draft.change(step.address, op="copied", inputs={"x": address}, only=True)
             return
         moved = draft.aside(step.address)
         reads = {"x": moved, "y": address}
-        draft.change(step.address, op="patched", inputs=reads, only=True, where=place.mask)
+        draft.change(step.address, op="patched", inputs=reads, only=True, where=compact(place.mask))
 
     if address in _inputs(difference):
         said = _("it follows if {place} is a copy of its input {address}; the model works it out "

@@ -120,10 +120,14 @@ class Difference:
         **words: Any,
     ) -> Edit:
         """The edit that makes a change at a step, the target unless another one is given."""
-        draft = self.scene.draft()
-        make(draft, at or self.target)
+        draft, step = self.scene.draft(), at or self.target
+
+        def again(other: Draft) -> None:
+            make(other, step)
+
+        again(draft)
         said, advice = sentence.format(**words), change.format(**words)
-        return Edit(kind, said, advice, draft.made(), unlikely, fitted)
+        return Edit(kind, said, advice, draft.made(), unlikely, fitted, again)
 
 
 Reader = Callable[[Difference], Iterator[Reading]]

@@ -209,6 +209,10 @@ def _curves(bent: Bent, part: Truths, words: str) -> Iterator[Reading]:
     near = min(each[0] for each in found) * ALIKE + 0.05
     alike = sorted((each for each in found if each[0] <= near), key=lambda each: each[1:3])
     _left, unknown, _count, curve, written = alike[0]
+    if unknown > 1:  # many curves would fit with as many constants
+        said = _("it is a function of its input alone, as near to {curve} as rounding is")
+        yield Description(said.format(curve=written), 4)
+        return
     yield _edit(bent, curve, written, unknown, part, words)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.differences.difference import Difference, Floats, Truths
-from byhand.checking.suspects.casts import bits_of, rounded_to
+from byhand.checking.suspects.casts import bits_of, format_of, rounded_to
 from byhand.checking.suspects.rewritings import Rewriting
 from byhand.checking.suspects.scenes import Draft, Edit
 from byhand.plan import WEIGHT, Step
@@ -133,15 +133,34 @@ class Product:
 
     def rounded_room(self, columns: Places) -> Floats:
         """The usual error of some columns where every weight may be rounded once more."""
-        if self._format not in NARROW:
+        if self.format_name not in NARROW:
             return self.room[:, columns]
-        unit = TYPICAL * 2.0 ** -bits_of(self._format)
+        unit = TYPICAL * 2.0 ** -bits_of(self.format_name)
         terms = np.square(self.x) @ np.square(self.matrix[:, columns])
         return np.asarray(np.sqrt(np.square(self.room[:, columns]) + unit**2 * terms))
 
     @property
-    def _format(self) -> str:
-        return self.difference.scene.context.precision.partition("+")[0].rpartition(":")[2]
+    def format_name(self) -> str:
+        """The format of the claims."""
+        return format_of(self.difference.scene.context.precision)
+
+    def clear(self, predicted: Floats, unknown: int) -> bool:
+        """Whether a prediction says more than the numbers that were fitted, so many by output."""
+        free = self.count - unknown
+        left = self.left(predicted) * np.sqrt(self.count / max(1, free))
+        before = root_mean_square(self.off / self.room)
+        return free > 2 and root_mean_square(left) * 2 * BETTER < before
+
+    @property
+    def original(self) -> Floats | None:
+        """The matrix as the file has it, where the claims hold it in a narrower format."""
+        if self.format_name not in NARROW:
+            return None
+        data = np.asarray(self.difference.scene.model.weights[self.name].data)
+        if data.dtype == object:
+            return None
+        wide = data.astype(np.float64)
+        return (wide.T if self.turned else wide)[:, self.columns]
 
     def times(self, matrix: Floats, columns: Places | slice = slice(None)) -> Floats:
         """The rows times a matrix of some columns, with the bias of those columns."""
@@ -151,7 +170,7 @@ class Product:
 
     def _stored(self, matrix: Floats) -> Floats:
         """The matrix as weights of the claim's format, where that is narrow."""
-        return rounded_to(self._format, matrix) if self._format in NARROW else matrix
+        return rounded_to(self.format_name, matrix) if self.format_name in NARROW else matrix
 
     def at(self, row: int, column: int) -> str:
         """The address of an entry of the matrix, as the file has it."""

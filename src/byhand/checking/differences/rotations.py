@@ -35,6 +35,8 @@ class Pairing:
 def _entries(pairing: str, width: int) -> tuple[range, range]:
     if pairing == "half":
         return range(width // 2), range(width // 2, width)
+    if pairing == "mirrored":
+        return range(width // 2), range(width - 1, width // 2 - 1, -1)
     return range(0, width, 2), range(1, width, 2)
 
 

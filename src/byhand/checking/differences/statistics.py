@@ -124,10 +124,23 @@ def _candidates(seen: Seen) -> Iterator[tuple[Statistic, Floats]]:
                 yield each, value
 
 
+def _without(seen: Seen, square: Floats) -> Iterator[tuple[Statistic, Floats]]:
+    """The model's own statistic without the channel that would explain the difference best."""
+    if seen.own_square.what != "mean square":
+        return
+    size, squares = seen.x.shape[-1], np.square(seen.x)
+    for less in (0, -1):  # the divisor counts the others, or all
+        count = size - 1 if not less else size
+        missing = squares.sum(axis=-1) - count * square
+        away = np.abs(squares - missing[..., None]).reshape(-1, size).sum(axis=0)
+        how = replace(seen.own_square, channel=int(away.argmin()), less=less)
+        yield how, _of(how, seen.x)
+
+
 def _squares(seen: Seen, square: Floats, off: Floats) -> Iterator[Reading]:
     """A claimed variance or mean square: of which numbers?"""
     eps = float(seen.norm.eps)
-    for how, value in _candidates(seen):
+    for how, value in (*_candidates(seen), *_without(seen, square)):
         for more in (0.0, eps):
             if _near(square, value + more, off) is None:
                 continue
@@ -254,7 +267,9 @@ def _told(how: Statistic | None, seen: Seen) -> str:
         "all heads together": _(" of all heads together"),
         "the rows up to this one": _(" of all positions up to this one"),
     }  # fmt: skip
-    less = _(", divided by n - {less}").format(less=how.less) if how.less else ""
+    less = _(", divided by n - {less}").format(less=how.less) if how.less > 0 else ""
+    if how.channel is not None:
+        less = _(" of all channels but {channel}").format(channel=how.channel)
     return words[how.what] + over[how.over] + less
 
 

@@ -49,7 +49,8 @@ def turning_readings(difference: Difference) -> Iterator[Reading]:
     own = step.attributes["pairing"]
     other = "interleaved" if own == "half" else "half"
     case = Case.of(difference, before)
-    ways = (Pairing(own, own), Pairing(other, other), Pairing(other, own), Pairing(own, other))
+    ways = (Pairing(own, own), Pairing(other, other), Pairing(other, own), Pairing(own, other),
+            Pairing("mirrored", "mirrored"))  # fmt: skip
     for pairing, width in product(ways, case.widths):
         turns = case.turns(pairing, width)
         found = [] if turns is None else list(_read(case, pairing, width, turns))
@@ -161,7 +162,8 @@ def _clauses(
 ) -> tuple[list[str], list[str], list[str]]:
     """What follows "it follows if" and "the model", and the changes to make."""
     clauses = [(each.said, each.own, each.change) for each in told]
-    names = {"half": _("halves (i, i + width/2)"), "interleaved": _("neighbours (2i, 2i + 1)")}
+    names = {"half": _("halves (i, i + width/2)"), "interleaved": _("neighbours (2i, 2i + 1)"),
+             "mirrored": _("mirrored entries (i, width - 1 - i)")}  # fmt: skip
     settings = case.step.attributes
     own = names[settings["pairing"]]
     if pairing.write != pairing.read:

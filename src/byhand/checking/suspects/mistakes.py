@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
@@ -42,12 +43,16 @@ def made(
     """
     every = tuple(lines)
     for kind, sentence, change, make, rarer in mistakes if every else ():
-        draft = scene.draft()
-        for line in every:
-            make(draft, line)
+        draft, again = scene.draft(), partial(_each, make, every)
+        again(draft)
         if words:
             sentence, change = sentence.format(**words), change.format(**words)
-        yield Edit(kind, sentence, change, draft.made(), rarer + unlikely)
+        yield Edit(kind, sentence, change, draft.made(), rarer + unlikely, again=again)
+
+
+def _each(make: Callable[[Draft, Line], None], lines: Iterable[Line], draft: Draft) -> None:
+    for line in lines:
+        make(draft, line)
 
 
 def setting(**attributes: Any) -> Wrong:

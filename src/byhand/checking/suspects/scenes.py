@@ -9,7 +9,7 @@ The modules beside this one hold the mistakes; nothing here computes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -37,6 +37,8 @@ class Edit:
     plan: Plan
     unlikely: int = 0  # orders edits that explain a claim equally well
     fitted: int = 0  # numbers that were read off the claim: each needs several entries to bear it
+    again: Callable[[Draft], None] | None = field(default=None, repr=False, compare=False)
+    # makes the same mistake in another draft of the plan
 
     @property
     def changed(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from byhand.expression import Expression
 from byhand.numbers.allowed.admitting import constant
-from byhand.numbers.allowed.precisions import FLOAT32, OWN, ROW, Precision
+from byhand.numbers.allowed.precisions import CHAIN, FLOAT32, OWN, ROW, Precision
 from byhand.numbers.allowed.ranges import (
     CHUNK,
     Data,
@@ -305,6 +305,8 @@ def shares_of(p: Precision, x: Range, *, shifted: bool = False) -> tuple[Data, D
     if p.cast:
         usual += np.abs(wide(x.mid)) * (0.4 * p.cast)
     usual += 0.6 * unit + p.usual_sum(n, ROW)[0]
+    if n > ROW:
+        usual += _swamped(mid, p)
     large = usual > UNKNOWN
     usual *= mid
     if large.any():
@@ -314,6 +316,18 @@ def shares_of(p: Precision, x: Range, *, shifted: bool = False) -> tuple[Data, D
         shared = mid * np.sqrt(np.square(moved).sum(axis=-1, keepdims=True))
         usual = np.sqrt(np.square(usual) + np.square(moved) + np.square(shared))
     return mid, rad, usual
+
+
+def _swamped(shares: Data, p: Precision) -> Data:
+    """The usual error of long sums whose small terms are lost beside the largest, as shares.
+
+    A term below half a unit of the partial sum is lost whole.  That is all of them where terms are
+    added one after the other, and one in 8 or 16 where as many sums are kept side by side.
+    """
+    half = p.rows.half
+    lost = np.where(shares < half * shares.max(axis=-1, keepdims=True), shares, 0.0)
+    error: Data = lost.sum(axis=-1, keepdims=True) / 4
+    return error + 0.35 * half * sqrt(min(shares.shape[-1], CHAIN) / 3)
 
 
 def share_radius(mid: Data, off: Data) -> Data:
