@@ -54,7 +54,8 @@ def _roundings(product: Product) -> Iterator[tuple[str, Rounds, Rounds | None]]:
             "tensor": _("int{bits} with one scale"),
             "zero point by row": _("int{bits} with a scale and a zero point for each row"),
         }[by]
-        yield words.format(bits=bits_), partial(_whole, bits=bits_, by=by), None
+        for form in ("float32", own) if bits < 24 else ("float64",):
+            yield words.format(bits=bits_), partial(_whole, bits=bits_, by=by, form=form), None
     for width in (9, 10, 11, 12):
         for cut in (False, True):
             if width < bits:
@@ -74,15 +75,20 @@ def _scaled(x: Floats, *, name: str, most: float, by: str) -> Floats:
     return np.asarray(rounded_to(name, x / scale) * scale)
 
 
-def _whole(x: Floats, *, bits: int, by: str) -> Floats:
+def _whole(x: Floats, *, bits: int, by: str, form: str) -> Floats:
+    """Whole numbers times a scale, worked out in a format."""
     top = 2.0 ** (bits - 1) - 1
+
+    def held(values: Floats) -> Floats:
+        return rounded_to(form, values) if form in FLOATS else values
+
     if by == "zero point by row":
         low, high = x.min(axis=-1, keepdims=True), x.max(axis=-1, keepdims=True)
-        step = np.where(high > low, (high - low) / (2.0**bits - 1), 1.0)
-        return np.asarray(np.rint((x - low) / step) * step + low)
+        step = held(np.where(high > low, (high - low) / (2.0**bits - 1), 1.0))
+        return held(np.rint(held((x - low) / step)) * step + low)
     largest = np.abs(x).max(axis=-1, keepdims=True) if by == "row" else np.abs(x).max()
-    step = np.where(largest > 0, largest / top, 1.0)
-    return np.asarray(np.rint(x / step) * step)
+    step = held(np.where(largest > 0, largest / top, 1.0))
+    return held(np.rint(held(x / step)) * step)
 
 
 def _rounded(product: Product) -> Iterator[Reading]:

@@ -106,10 +106,12 @@ def _pruned(product: Product) -> Iterator[Reading]:
             limits = np.quantile(sizes, SHARES, axis=0 if by_output else None, method="lower")
             for share, limit in zip(SHARES, limits, strict=True):
                 own = limit[part] if by_output else limit
-                kept = np.where(sizes[:, part] > own, source[:, part], 0.0)
-                if product.fits(product.times(kept, part), part):
-                    yield _pruned_edit(product, Pruned(share, by_output), source)
-                    return
+                for also in (True, False):
+                    some = sizes[:, part] > own if also else sizes[:, part] >= own
+                    kept = np.where(some, source[:, part], 0.0)
+                    if product.fits(product.times(kept, part), part):
+                        yield _pruned_edit(product, Pruned(share, by_output, also), source)
+                        return
 
 
 def _pruned_edit(product: Product, made: Pruned, source: Floats) -> Reading:

@@ -242,7 +242,9 @@ class Product:
             values = np.linalg.svd(weighed, compute_uv=False)
         noise = 3 * (np.sqrt(len(weighed)) + np.sqrt(weighed.shape[1]))
         rank = int((values > noise).sum())
-        return rank if 0 < rank < len(values) else None
+        if not 0 < rank < len(values) or values[rank - 1] < 10 * noise:
+            return None  # where the smallest is near to the noise, more may lie below it
+        return rank
 
 
 def _roomier(room: Floats, claimed: Floats, bias: Floats | None, bits: int) -> Floats:
