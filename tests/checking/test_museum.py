@@ -20,7 +20,7 @@ REPLAYED = (
     "window-one-too-wide", "sinks-never-bound", "sink-in-two-parts", "shares-of-all",
     "scores-for-shares", "shares-by-rank", "eps-hard-coded", "divided-by-the-reciprocal",
     "exact-gelu", "packed-by-group", "every-new-token-is-first", "stale-tail", "one-coarse-factor",
-    "head-overwritten", "head-without-its-bias", "scales-in-two-places",
+    "head-overwritten", "head-without-its-bias",
 )  # fmt: skip
 
 
