@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.differences.difference import Description, Floats, Reading
+from byhand.checking.differences.matrix_blocks import block_readings
 from byhand.checking.differences.matrix_more import cut_readings, more_kinds
 from byhand.checking.differences.product import (
     NARROW,
@@ -41,7 +42,8 @@ def kind_readings(product: Product) -> Iterator[Reading]:
     """The one way in which the whole matrix differs, if there is one."""
     if product.count < LEAST or not len(product.sample):
         return
-    for read in (_reordered, cut_readings, _levelled, _grouped, _shifted, _of_another, more_kinds):
+    for read in (_reordered, cut_readings, _levelled, _grouped, _shifted, block_readings,
+                 _of_another, more_kinds):  # fmt: skip
         found = list(read(product))
         yield from found
         if any(not isinstance(each, Description) for each in found):
