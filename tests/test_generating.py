@@ -28,6 +28,8 @@ from byhand.weights import Tensor, Weights
 from byhand.worked import Worked
 from oracles.architectures import Case, given_answers, spread
 from oracles.counter import counter
+from oracles.experts import modern
+from oracles.hand_set import dyadic
 
 WHOLE = {"first position": 0, "extra mask": False, "vocab": 3}
 CAUSAL = {**WHOLE, "causal": True}
@@ -54,6 +56,8 @@ def agree(x: Any, y: Any) -> bool:
 
 
 CASES = list(spread(20, seed=5, wishes=CAUSAL))
+SHORT = {**CAUSAL, "layers": 1, "attention": True, "mlp": True, "score table": False}
+CASES.append(modern(next(spread(1, seed=6, wishes=SHORT)), 1, dyadic))  # a sink and experts
 
 
 @pytest.mark.parametrize("case", CASES, ids=map(str, range(len(CASES))))

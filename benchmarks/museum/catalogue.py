@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.gradients import lessons, matrix
+from benchmarks.gradients.adamw import Learner
 from benchmarks.museum import models
-from benchmarks.museum.replicas import replica
+from benchmarks.museum.replicas import Replica, replica
+from benchmarks.planted.port import Port
 from byhand import forward
 from byhand.model import Model
 
@@ -137,11 +139,13 @@ def exhibit(
     length: int = models.LENGTH,
     packed: str = "",
     batch: bool = False,
+    texts: tuple[int, ...] = (),
 ) -> Callable[[Plant], Plant]:
     """A decorator that registers a function as an exhibit of its name.
 
     `packed` names the way in which the model's MLPs are packed.  With `batch` the dump is of two
-    texts, of which the second is shorter and padded on the left.
+    texts, of which the second is shorter and padded on the left; `texts` are the lengths of texts
+    that are packed into one row.
     """
 
     def entered(plant: Plant) -> Plant:
@@ -151,9 +155,10 @@ def exhibit(
             if batch:
                 return _batch(model, ids, None if fixed else plant, precision)
             port = replica(model, ids, precision)
+            told = _packed(port, texts) if texts else {}
             if not fixed:
                 plant(port)
-            return Case(model, port.run(), " ".join(map(str, ids)), precision)
+            return Case(model, told | port.run(), " ".join(map(str, ids)), precision)
 
         name = plant.__name__.replace("_", "-")
         wrong, lesson = _paragraphs(plant.__doc__)
@@ -178,11 +183,12 @@ def learning_exhibit(
     shows: str,
     says: str,
     precision: str = "float32",
+    port: type[Learner] = Learner,
 ) -> None:
-    """Registers a bug on the way back, or in the optimizer: one of the planted gradients."""
+    """Registers a bug on the way back, or in the optimizer, that a port of gradients can make."""
 
     def dumped(fixed: bool) -> Case:
-        learner = matrix.learner("" if fixed else bug, family, precision)
+        learner = matrix.learner("" if fixed else bug, family, precision, port=port)
         return Case(lessons.model(family), matrix.claims(learner), None, precision)
 
     wrong, lesson = _paragraphs(about)
@@ -195,6 +201,13 @@ def learning_exhibit(
 def _paragraphs(text: str | None) -> tuple[str, str]:
     wrong, lesson = (text or "").strip().split("\n\n")
     return " ".join(wrong.split()), " ".join(lesson.split())
+
+
+def _packed(port: Port, texts: tuple[int, ...]) -> dict[str, Any]:
+    """Packs texts into the row of a port; returns what the claims say about that."""
+    assert isinstance(port, Replica)
+    port.side_by_side(*texts)
+    return {"position_ids": port.places.numpy(), "segment_ids": port.owners.numpy()}
 
 
 def _batch(model: Model, ids: list[int], plant: Plant | None, precision: str) -> Case:

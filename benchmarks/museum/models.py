@@ -127,8 +127,8 @@ def yarn() -> ModelSpec:
 
 
 def gpt_oss() -> ModelSpec:
-    """As gpt-oss: each head has a sink, and the router of the experts has a bias."""
-    return _with_experts("gpt_oss", router_bias=True, sinks=True)
+    """As gpt-oss: each head has a sink; the router and the experts have biases."""
+    return _with_experts("gpt_oss", biased=True, sinks=True)
 
 
 def mixtral() -> ModelSpec:
@@ -137,12 +137,12 @@ def mixtral() -> ModelSpec:
 
 
 def _with_experts(
-    name: str, *, normalised: bool = True, router_bias: bool = False, **changes: Any
+    name: str, *, normalised: bool = True, biased: bool = False, **changes: Any
 ) -> ModelSpec:
     spec = _llama(name, **changes)
     mlp = MlpSpec(
         32, "silu", gated=True, experts=EXPERTS, chosen=CHOSEN, normalised=normalised,
-        router_bias=router_bias,
+        router_bias=biased, gate_bias=biased, hidden_bias=biased, out_bias=biased,
     )  # fmt: skip
     return replace(spec, blocks=tuple(replace(block, mlp=mlp) for block in spec.blocks))
 

@@ -32,9 +32,15 @@ class Replica(Llama):
         mlp = spec.blocks[0].mlp
         assert mlp is not None
         self.chosen, self.normalised = mlp.chosen, mlp.normalised
+        self.owners = torch.zeros_like(self.places)  # the text of each position
         self.embed_scale = 1.0
         if spec.embed_scale is not None:
             self.embed_scale = float(constant(spec.embed_scale, FORMATS["float64"]))
+
+    def side_by_side(self, *lengths: int) -> None:
+        """Makes the tokens several texts of these lengths: positions begin again with each."""
+        self.places = torch.cat([torch.arange(length) for length in lengths])
+        self.owners = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
 
     def embedded(self) -> Tensor:
         """(pos, d)"""
@@ -135,7 +141,9 @@ class Replica(Llama):
 
     def each(self, name: str, x: Tensor) -> Tensor:
         """(expert, pos, …): what each expert makes of x, or of its own x"""
-        return x @ self.w[name].transpose(1, 2)
+        result = x @ self.w[name].transpose(1, 2)
+        bias = self.w.get(f"{name}_bias")
+        return result if bias is None else result + bias[:, None]
 
     def choice(self, router: Tensor) -> Tensor:
         """(pos, expert): 1 for the experts that answer"""
@@ -152,7 +160,7 @@ class Replica(Llama):
 
     def may_look(self, length: int) -> Tensor:
         """(query, key)"""
-        seen = super().may_look(length)
+        seen = super().may_look(length) & (self.owners[:, None] == self.owners[None, :])
         return seen if self.window is None else seen.triu(1 - self.window)
 
 

@@ -100,7 +100,7 @@ def predicts(plan: Plan, replay: Replay, address: str) -> bool:
     if line is None:
         return False
     model, edited = (_judged(each, replay, line) for each in (replay.plan, plan))
-    if model is None or edited is None or not edited.follows:
+    if model is None or edited is None or edited.follows is False:
         return False
     was, now = (_left(each, line) for each in (model, edited))
     return now <= PREDICTED and now * CLEARLY < was

@@ -12,207 +12,34 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from byhand.errors import InputError, SpecError, nearest
-from byhand.expression import Call, Expression, Number, Quotient
+from byhand.errors import InputError
+from byhand.expression import Expression
 from byhand.language import _
+from byhand.sublayer_specs import (
+    ACTIVATIONS,
+    LAYOUTS,
+    NO_NORM,
+    NORMS,
+    PACKINGS,
+    PAIRINGS,
+    PLACES,
+    POSITIONS,
+    AttentionSpec,
+    MlpSpec,
+    NormSpec,
+    RotarySpec,
+    one_of,
+    over_root,
+    positive,
+    refuse,
+)
 
-NORMS = ("layernorm", "rmsnorm", "none")
-PLACES = ("pre", "post")
-POSITIONS = ("none", "learned", "sinusoidal")
-PAIRINGS = ("half", "interleaved")
-PACKINGS = ("concatenated", "per_head")
-ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "identity")
-LAYOUTS = ("in_out", "out_in")
-
-
-def _refuse(key: str, expected: str, found: object, hint: str | None = None) -> SpecError:
-    return SpecError(key, expected=expected, found=str(found), hint=hint)
-
-
-def _one_of(key: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise _refuse(key, ", ".join(known), value, nearest(value, known))
-
-
-def _positive(key: str, value: int) -> None:
-    if value < 1:
-        raise _refuse(key, _("a whole number of at least 1"), value)
-
-
-def over_root(width: int) -> Expression:
-    """1/√width, the usual scale of attention scores."""
-    return Quotient(Number(Fraction(1)), Call("sqrt", Number(Fraction(width))))
-
-
-@dataclass(frozen=True, slots=True)
-class NormSpec:
-    """A norm: division by √(variance + eps) or by √(mean square + eps)."""
-
-    kind: str = "layernorm"
-    eps: Fraction = Fraction(0)
-    gain: bool = True
-    bias: bool = True
-
-    def __post_init__(self) -> None:
-        _one_of("norm.kind", self.kind, NORMS)
-        if self.eps < 0:
-            raise _refuse("norm.eps", _("a number that is not negative"), self.eps)
-        if self.kind == "rmsnorm" and self.bias:
-            raise _refuse("norm.bias", _("false, since rmsnorm has no bias"), "true")
-
-
-NO_NORM = NormSpec("none", gain=False, bias=False)
-
-
-@dataclass(frozen=True, slots=True)
-class RotarySpec:
-    """RoPE on the first `width` entries of every head."""
-
-    width: int
-    base: Fraction = Fraction(10_000)
-    pairing: str = "half"
-    given: bool = False  # the angle per position of each pair is a weight, not a power of the base
-    magnitude: Expression | None = None  # a factor of every turned entry (YaRN); None: 1
-
-    def __post_init__(self) -> None:
-        _positive("rope.width", self.width)
-        _one_of("rope.pairing", self.pairing, PAIRINGS)
-        if self.width % 2:
-            raise _refuse("rope.width", _("an even number"), self.width)
-        if self.base <= 0:
-            raise _refuse("rope.base", _("a number above 0"), self.base)
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionSpec:
-    """One attention sublayer."""
-
-    heads: int
-    d_head: int
-    kv_heads: int
-    scale: Expression | None = None  # None: the scores are not scaled
-    causal: bool = True
-    window: int | None = None  # how many keys back a query sees, its own included; None: all
-    rotary: RotarySpec | None = None
-    alibi: bool = False
-    score_table: bool = False
-    q_norm: NormSpec = NO_NORM
-    k_norm: NormSpec = NO_NORM
-    q_bias: bool = False
-    k_bias: bool = False
-    v_bias: bool = False
-    packed: str | None = None
-    out: bool = True
-    out_bias: bool = False
-    queries: bool = True  # False: no q and k; a score is what the table and the slopes say
-    nothing: bool = False  # True: a query with no key to look at mixes nothing, which is 0
-    sinks: bool = False  # a learned score for each head that takes a share and has no value
-
-    def __post_init__(self) -> None:
-        _positive("attention.heads", self.heads)
-        _positive("attention.d_head", self.d_head)
-        _positive("attention.kv_heads", self.kv_heads)
-        if self.window is not None:
-            _positive("attention.window", self.window)
-            if not self.causal:
-                raise _refuse("attention.window", _("nothing, without a causal mask"), self.window)
-        if self.heads % self.kv_heads:
-            raise _refuse(
-                "attention.kv_heads",
-                _("a divisor of the {count} heads").format(count=self.heads),
-                self.kv_heads,
-            )
-        if self.rotary and self.rotary.width > self.d_head:
-            raise _refuse(
-                "rope.width",
-                _("at most the head width {width}").format(width=self.d_head),
-                self.rotary.width,
-            )
-        if self.packed is not None:
-            _one_of("attention.packed", self.packed, PACKINGS)
-            if not self.q_bias == self.k_bias == self.v_bias:
-                raise _refuse(
-                    "attention.bias",
-                    _("the same for q, k and v, since they are packed into one matrix"),
-                    f"q {self.q_bias}, k {self.k_bias}, v {self.v_bias}".lower(),
-                )
-            if self.packed == "per_head" and self.heads != self.kv_heads:
-                raise _refuse(
-                    "attention.packed",
-                    _("concatenated, since there are fewer key heads than query heads"),
-                    self.packed,
-                )
-        if not self.queries:
-            self._check_without_queries()
-        if self.out_bias and not self.out:
-            raise _refuse("attention.bias.out", _("false, since there is no output matrix"), "true")
-
-    def _check_without_queries(self) -> None:
-        """Refuses what only queries and keys can have."""
-        for key, there in (
-            ("attention.scale", self.scale is not None),
-            ("attention.packed", self.packed is not None),
-            ("attention.q_norm", self.q_norm.kind != "none"),
-            ("attention.k_norm", self.k_norm.kind != "none"),
-            ("attention.bias.q", self.q_bias),
-            ("attention.bias.k", self.k_bias),
-            ("position", self.rotary is not None),
-        ):
-            if there:
-                raise _refuse(key, _("nothing, since there are no queries and keys"), key)
-
-    @property
-    def q_width(self) -> int:
-        """The width of the queries of all heads side by side."""
-        return self.heads * self.d_head
-
-    @property
-    def kv_width(self) -> int:
-        """The width of the keys, and of the values, of all key heads side by side."""
-        return self.kv_heads * self.d_head
-
-
-@dataclass(frozen=True, slots=True)
-class MlpSpec:
-    """One MLP sublayer: act(x·hidden)·out, or (act(x·gate) * (x·hidden))·out where gated.
-
-    With experts there are so many of these.  A router scores them for each position, the `chosen`
-    ones with the largest scores answer, and their answers are added up by their shares.
-    """
-
-    d_ff: int
-    activation: str = "relu"
-    gated: bool = False
-    hidden_bias: bool = False
-    gate_bias: bool = False
-    out_bias: bool = False
-    experts: int | None = None  # None: one MLP for all positions
-    chosen: int | None = None  # how many experts answer at each position
-    normalised: bool = True  # the shares of the chosen are 1 together; else of all experts
-    router_bias: bool = False
-
-    def __post_init__(self) -> None:
-        _positive("mlp.d_ff", self.d_ff)
-        _one_of("mlp.activation", self.activation, ACTIVATIONS)
-        if self.gate_bias and not self.gated:
-            raise _refuse("mlp.bias.gate", _("false, since the MLP is not gated"), "true")
-        if self.experts is None:
-            self._check_without_experts()
-            return
-        _positive("mlp.experts", self.experts)
-        if self.chosen is None or not 1 <= self.chosen <= self.experts:
-            most = _("a whole number from 1 to the {count} experts").format(count=self.experts)
-            raise _refuse("mlp.chosen", most, self.chosen or _("nothing"))
-
-    def _check_without_experts(self) -> None:
-        """Refuses what only a choice among experts can have."""
-        for key, there in (
-            ("mlp.chosen", self.chosen is not None),
-            ("mlp.normalised", not self.normalised),
-            ("mlp.bias.router", self.router_bias),
-        ):
-            if there:
-                raise _refuse(key, _("nothing, since there are no experts"), key)
+__all__ = [
+    "ACTIVATIONS", "LAYOUTS", "NORMS", "NO_NORM", "PACKINGS", "PAIRINGS", "PLACES", "POSITIONS",
+    "AttentionSpec", "BlockSpec", "MlpSpec", "ModelSpec", "NormSpec", "Parameter", "RotarySpec",
+    "balls_only", "forward_only", "learned", "over_root", "parameters", "refuse_forward_only",
+    "size_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +54,9 @@ class BlockSpec:
     parallel: bool = False
 
     def __post_init__(self) -> None:
-        _one_of("norm.place", self.norm_place, PLACES)
+        one_of("norm.place", self.norm_place, PLACES)
         if self.parallel and self.norm_place == "post":
-            raise _refuse("residual", _("serial, since the norms come after the add"), "parallel")
+            raise refuse("residual", _("serial, since the norms come after the add"), "parallel")
 
     @property
     def trips(self) -> tuple[tuple[str, NormSpec], ...]:
@@ -263,23 +90,23 @@ class ModelSpec:
     outputs: int | None = None  # the words that the head knows; None: those of the vocabulary
 
     def __post_init__(self) -> None:
-        _positive("vocabulary", self.vocab)
-        _positive("d_model", self.d_model)
-        _one_of("position", self.position, POSITIONS)
-        _one_of("layout", self.layout, LAYOUTS)
+        positive("vocabulary", self.vocab)
+        positive("d_model", self.d_model)
+        one_of("position", self.position, POSITIONS)
+        one_of("layout", self.layout, LAYOUTS)
         if self.context is not None:
-            _positive("context", self.context)
+            positive("context", self.context)
         if self.position == "learned" and self.context is None:
-            raise _refuse("context", _("a length, since positions are learned"), _("nothing"))
+            raise refuse("context", _("a length, since positions are learned"), _("nothing"))
         if self.position_base <= 0:
-            raise _refuse("position.base", _("a number above 0"), self.position_base)
+            raise refuse("position.base", _("a number above 0"), self.position_base)
         if self.position == "sinusoidal" and self.d_model % 2:
-            raise _refuse("d_model", _("an even number, for sinusoidal positions"), self.d_model)
+            raise refuse("d_model", _("an even number, for sinusoidal positions"), self.d_model)
         if self.outputs is not None:
-            _positive("outputs", self.outputs)
+            positive("outputs", self.outputs)
             if self.tied:
                 found = _("a head tied to embed.token")
-                raise _refuse("head.tied", _("false, since the outputs are other words"), found)
+                raise refuse("head.tied", _("false, since the outputs are other words"), found)
         for layer, block in enumerate(self.blocks):
             self._check_block(layer, block)
 
@@ -303,7 +130,7 @@ class ModelSpec:
         if attention is None:
             return
         if not attention.out and attention.q_width != self.d_model:
-            raise _refuse(
+            raise refuse(
                 f"block.{layer}.attention.out",
                 _("an output matrix, unless heads · d_head is d_model = {d}").format(
                     d=self.d_model
@@ -311,7 +138,7 @@ class ModelSpec:
                 f"{attention.heads} · {attention.d_head} = {attention.q_width}",
             )
         if attention.score_table and self.context is None:
-            raise _refuse("context", _("a length, for the table of scores"), _("nothing"))
+            raise refuse("context", _("a length, for the table of scores"), _("nothing"))
 
 
 def forward_only(spec: ModelSpec) -> Iterator[tuple[str, str]]:
@@ -319,8 +146,17 @@ def forward_only(spec: ModelSpec) -> Iterator[tuple[str, str]]:
     for layer, block in enumerate(spec.blocks):
         if block.attention is not None and block.attention.sinks:
             yield f"block.{layer}", "attention.sinks"
+        if block.attention is not None and block.attention.cap is not None:
+            yield f"block.{layer}", "attention.cap"
         if block.mlp is not None and block.mlp.experts is not None:
             yield f"block.{layer}", "mlp.experts"
+
+
+def balls_only(spec: ModelSpec) -> bool:
+    """Whether, of the enclosing number systems, only Arb balls know all that the model has."""
+    turns = (block.attention.rotary for block in spec.blocks if block.attention)
+    magnified = any(rotary is not None and rotary.magnitude is not None for rotary in turns)
+    return magnified or any(forward_only(spec))
 
 
 def refuse_forward_only(spec: ModelSpec, who: str) -> None:

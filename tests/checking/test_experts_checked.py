@@ -13,6 +13,7 @@ from benchmarks.experts import claims as dumped
 
 import byhand
 from byhand.checking.verdicts import Verdict
+from byhand.files import parse_model
 from byhand.model import Model
 
 IDS = list(range(3, 3 + LENGTH))
@@ -55,6 +56,18 @@ def test_ids_in_any_order_and_marks_are_the_same_claim() -> None:
     assert ids.shape == (LENGTH, 2)
 
 
+def test_of_two_experts_a_row_of_1_and_0_is_no_row_of_ids() -> None:
+    model = parse_model(
+        "vocabulary: [a, b]\ntext: a b\n"
+        "model: {d_model: 2, layers: 1, attention: none, mlp: {d_ff: 1, experts: 2, chosen: 1}}\n"
+        "weights: {embed.token: identity, block.0.mlp.router: identity,\n"
+        "          block.0.mlp.hidden: ones, block.0.mlp.out: ones}\n"
+    )
+    for said, right in (([[1, 0], [0, 1]], True), ([[0, 1], [1, 0]], False), ([[0], [1]], True)):
+        marking = byhand.check(model, {CHOSEN: np.array(said)}, text="a b", suspects=False)
+        assert marking.follows is right, said
+
+
 def test_another_expert_is_an_error_and_later_lines_go_on_from_it() -> None:
     _made, found = run()
     ids = found.dump[CHOSEN].clone()
@@ -71,6 +84,13 @@ def test_another_expert_is_an_error_and_later_lines_go_on_from_it() -> None:
     assert lines[CHOSEN].outside == 2  # one too many, one missing
     assert lines[SHARES].verdict is Verdict.CARRIED
     assert lines["block.0.mlp.out"].verdict is Verdict.CARRIED
+
+
+def test_one_expert_more_is_found_and_named() -> None:
+    found = run()[1].dump[ROUTER]
+    lines = marked(claimed(mlp_chosen=found.topk(3).indices))
+    assert lines[CHOSEN].verdict is Verdict.ERROR
+    assert "3 experts" in lines[CHOSEN].suspects[0].sentence
 
 
 @pytest.mark.parametrize("name", ["weights", "shares", "out"])

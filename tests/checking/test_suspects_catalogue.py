@@ -17,7 +17,8 @@ from byhand.expression import Number
 from byhand.model import Model
 from byhand.spec import ModelSpec
 from byhand.tokens import Ids
-from oracles.architectures import Case, spread
+from oracles.architectures import Case, ordinary, spread
+from oracles.experts import modern
 
 GPT2, LLAMA, NEOX = "gpt2", "llama", "gpt_neox"
 MODELS = {family: random_model(spec()) for family, spec in SPECS.items()}
@@ -94,7 +95,11 @@ def test_a_port_is_named_by_its_own_layer() -> None:
     )
 
 
-@pytest.mark.parametrize("case", list(spread(6, seed=3)), ids=range(6))
+PLAIN = {"attention": True, "mlp": True, "layers": 1, "rope": True}
+TODAYS = modern(next(spread(1, seed=3, wishes=PLAIN)), 3, ordinary)  # with sinks and experts
+
+
+@pytest.mark.parametrize("case", [*spread(6, seed=3), TODAYS], ids=range(7))
 def test_any_architecture_has_edits_and_they_can_be_worked_out(case: Case) -> None:
     model = Model(case.spec, case.weights, Ids(case.spec.vocab))
     plan, numbers = case.plan(), Mistaken("float32")

@@ -80,6 +80,17 @@ def tail_of_the_next_head(port: Replica) -> None:
     port.instead(placed=placed)
 
 
+def forgets_the_first_part(port: Replica) -> None:
+    usual = port.may_look
+
+    def may_look(length: int) -> Tensor:
+        seen = usual(length)
+        seen[5:, :5] = False
+        return seen
+
+    port.instead(may_look=may_look)
+
+
 CASES: tuple[tuple[str, Callable[[Replica], None], str, str], ...] = (
     ("mixtral", lambda port: chosen(port, 1), CHOSEN, "1 experts are chosen; the model chooses 2"),
     ("mixtral", lambda port: chosen(port, 3), CHOSEN, "3 experts are chosen; the model chooses 2"),
@@ -91,6 +102,7 @@ CASES: tuple[tuple[str, Callable[[Replica], None], str, str], ...] = (
     ("mpt", lambda port: slopes(port, lambda x: x.flip(0)), SCORES, "each other's slopes"),
     ("mpt", lambda port: slopes(port, lambda x: x + 0.01 * x.cumsum(0)), SCORES, "slopes are 0.2"),
     ("glm", tail_of_the_next_head, "block.0.attn.q_rotated", "4 to 8 are those of the head after"),
+    ("llama", forgets_the_first_part, SCORES, "from query 5 on no query sees the keys before 5"),
     ("llama", rounded_reciprocal, NORMALIZED, "1/rms is rounded to float16"),
 )  # fmt: skip
 

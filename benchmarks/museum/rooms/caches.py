@@ -34,13 +34,51 @@ def slots_for_positions(port: Replica, padding: int) -> None:
 
 @exhibit(
     "caches",
+    f"{GITHUB}/axolotl-ai-cloud/axolotl/pull/3796",
+    2026,
+    "fix: correct and streamline multipack packing decontamination across attn backends",
+    family="llama",
+    shows="block.0.attn.weights",
+    says="packed into the row see each other",
+    texts=(PROMPT, 5),
+)
+def packed_texts_see_each_other(port: Replica) -> None:
+    """Several texts were packed into one row, to waste no padding.  With two of the attention
+    functions the texts' borders never reached the mask, and each text read those before it.
+
+    The positions did begin again with each text.  That alone separates nothing.
+    """
+    port.owners = torch.zeros_like(port.owners)
+
+
+@exhibit(
+    "caches",
+    f"{GITHUB}/huggingface/nanoVLM/pull/204",
+    2026,
+    "Fix packed sequence position IDs and cross-sample attention",
+    family="llama",
+    shows=TURNED,
+    says="positions are larger by 7",
+    texts=(PROMPT, 5),
+)
+def packed_positions_go_on(port: Replica) -> None:
+    """The reverse half: positions went on through a packed row, so a text that is second in its row
+    was trained at positions that it never has when it is read alone.
+
+    Packing has two parts, the mask and the positions.  Each can be forgotten alone.
+    """
+    port.places = torch.arange(len(port.places))
+
+
+@exhibit(
+    "caches",
     f"{GITHUB}/Blaizzy/mlx-vlm/issues/1983",
     2026,
     "Qwen3-Omni: decode assigns RoPE position 0 to every token (get_rope_index ignores cache "
     "offset)",
     family="llama",
     shows=TURNED,
-    says="position",
+    says=r"positions? from 7 on.*(are 0|copy of its input block\.0\.attn\.q)",
 )
 def every_new_token_is_first(port: Replica) -> None:
     """Positions were counted from the start of the tokens at hand.  That is right for a prompt, and
@@ -58,7 +96,7 @@ def every_new_token_is_first(port: Replica) -> None:
     "fix: Add flash attention option and fix token offset",
     family="llama",
     shows=TURNED,
-    says="position",
+    says="larger by 7 from position 7 on",
 )
 def prompt_counted_twice(port: Replica) -> None:
     """After the prompt the offset grew by the number of tokens so far instead of by one.  A prompt
@@ -77,7 +115,7 @@ def prompt_counted_twice(port: Replica) -> None:
     "offsets",
     family="llama",
     shows="block.1.attn.q_rotated",
-    says="position",
+    says="larger by 1 from position 7 on",
 )
 def counted_by_the_first_layer(port: Replica) -> None:
     """The first layer added the new token to the cache's count at once.  All layers above it asked
@@ -103,7 +141,7 @@ def counted_by_the_first_layer(port: Replica) -> None:
     "0.66 -> 0.83)",
     family="glm",
     shows=TURNED,
-    says="position|token before|row before",
+    says="8 to 15 are those of the position before",
 )
 def stale_tail(port: Replica) -> None:
     """A kernel turned the first entries of each query and wrote only those to its output.  The
@@ -130,7 +168,7 @@ def stale_tail(port: Replica) -> None:
     "fix: #552 int8 kv cache quantization cannot be enabled",
     family="llama",
     shows="block.0.attn.scores",
-    says="0",
+    says="everything is 0",
 )
 def cache_scale_of_zero(port: Replica) -> None:
     """Keys and values were kept as 8-bit integers with a scale.  The scale's memory was reserved

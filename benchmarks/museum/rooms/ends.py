@@ -17,7 +17,7 @@ GITHUB = "https://github.com"
     "[BugFix][VLM] Correct weight loading with tie_word_embeddings == False",
     family="llama",
     shows="logits",
-    says="tied|embed.token",
+    says="read from the embedding",
 )
 def head_overwritten(port: Replica) -> None:
     """The embedding was loaded into the head as well, for tied and untied models alike.  The head

@@ -19,7 +19,7 @@ SHARES = "block.0.mlp.shares"
     "Bug/mixtral transformers 5.x",
     family="mixtral",
     shows=SHARES,
-    says="over all",
+    says="softmax over all experts; the model takes it over the chosen",
 )
 def shares_of_all(port: Replica) -> None:
     """Mixtral's two experts share out 1 between them.  The port had an option for that, off unless
@@ -37,7 +37,7 @@ def shares_of_all(port: Replica) -> None:
     "fix(olmoe): score MoE router with full softmax then gather, not top-k softmax",
     family="olmoe",
     shows=SHARES,
-    says="over the chosen|of the chosen",
+    says="softmax over the chosen experts",
 )
 def shares_of_the_chosen(port: Replica) -> None:
     """The reverse: OLMoE takes the shares of the chosen experts among all of them.  The port took
@@ -55,7 +55,7 @@ def shares_of_the_chosen(port: Replica) -> None:
     "[MoE] Return softmax probabilities from raw-logits topk when renormalize=False",
     family="olmoe",
     shows=SHARES,
-    says="router|softmax",
+    says="router's scores themselves are the shares",
 )
 def scores_for_shares(port: Replica) -> None:
     """A fast path applied softmax only where it also normalised.  For other models the scores of
@@ -73,7 +73,7 @@ def scores_for_shares(port: Replica) -> None:
     "Fix eager experts for DeepSeekV2",
     family="mixtral",
     shows=SHARES,
-    says="share",
+    says="first choice has the share of expert 0",
 )
 def shares_by_rank(port: Replica) -> None:
     """The router gave a share for every expert; the code that applied them expected one for every
@@ -115,12 +115,32 @@ def router_without_its_bias(port: Replica) -> None:
 
 @exhibit(
     "experts",
+    f"{GITHUB}/vllm-project/vllm/pull/46645",
+    2026,
+    "Fix gpt-oss-20b NVFP4 (ModelOpt) inference",
+    family="gpt_oss",
+    shows="block.0.mlp.gate",
+    says="gate_bias is left out|experts' bias is left out",
+)
+def experts_without_their_biases(port: Replica) -> None:
+    """The experts of gpt-oss have biases.  One kernel served two 4-bit formats, and passed the
+    biases on for one of them.
+
+    What one model alone needs is added where that model is tried.
+    """
+    for name in port.w:
+        if name.endswith(("gate_bias", "hidden_bias", "mlp.out_bias")):
+            port.w[name] = torch.zeros_like(port.w[name])
+
+
+@exhibit(
+    "experts",
     f"{GITHUB}/deepspeedai/DeepSpeed/issues/6589",
     2024,
     "[BUG] MOE: Loading experts parameters error when using expert parallel.",
     family="mixtral",
     shows="block.0.mlp.gate",
-    says="expert",
+    says="expert 3 is expert 0 again",
 )
 def first_half_twice(port: Replica) -> None:
     """Two processors held half of the experts each.  Both loaded the first half from the file.

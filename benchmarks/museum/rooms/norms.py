@@ -118,7 +118,7 @@ def eps_after_the_root(port: Replica) -> None:
     "fixed rmsnorm bug. Changed division to multiply since using torch.rsqrt",
     family="llama",
     shows=f"{FIRST}.normalized",
-    says="(multipl|times|·).*rms|rms.*(multipl|invert|reciprocal)|1/rms",
+    says="multiplies by rms",
 )
 def divided_by_the_reciprocal(port: Replica) -> None:
     """RMSNorm divided by rsqrt, the *reciprocal* of the root: x was multiplied by its size instead
@@ -161,7 +161,7 @@ def exact_gelu(port: Replica) -> None:
     "Add non-parallel residual support for gpt-neox",
     family="redpajama",
     shows="block.0.mlp.norm.mean",
-    says="(side by side|parallel|at once|both)|block.*input",
+    says="reads the stream before attention",
 )
 def parallel_for_all(port: Replica) -> None:
     """GPT-NeoX runs attention and MLP side by side.  RedPajama has the same layer names and runs

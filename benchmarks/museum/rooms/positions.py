@@ -91,7 +91,7 @@ def whole_heads_turned(port: Replica) -> None:
     "feat(shard): partial rotary support + config-first arch rejection (reconcile #47)",
     family="glm",
     shows=TURNED,
-    says="RoPE.*(pair|partner|entr)",
+    says="RoPE turns the first 16 entries of a head; .*8 of 16",
 )
 def partners_from_the_wrong_half(port: Replica) -> None:
     """For models that turn half a head, the angles were filled up with zeros and the whole head
@@ -118,7 +118,7 @@ def partners_from_the_wrong_half(port: Replica) -> None:
     "fix: apply rope twice in Qwen3.",
     family="qwen3",
     shows=TURNED,
-    says="(RoPE|turn|rotat).*(twice|2 times|two)",
+    says="RoPE is applied twice",
 )
 def turned_twice(port: Replica) -> None:
     """Qwen 3 normalises q and k between their matrices and RoPE.  So RoPE moved out of the fused
@@ -137,7 +137,7 @@ def turned_twice(port: Replica) -> None:
     "[fix](Qwen3-30b-A3B): fix nonsense output by correcting RoPE write-back",
     family="qwen3",
     shows="block.0.attn.scores",
-    says="RoPE is not applied to k",
+    says=r"RoPE is not applied to k|k_norm\.out is read; the model reads .*k_rotated",
 )
 def keys_not_written_back(port: Replica) -> None:
     """A fused kernel turned the keys on their way into the cache and left the caller's own tensor
@@ -162,7 +162,7 @@ def keys_not_written_back(port: Replica) -> None:
     "[Laguna] fix YaRN mscale double-application in rope config",
     family="yarn",
     shows=TURNED,
-    says=r"1\.3466|squared|twice",
+    says=r"multiplied by 1\.8133\d?; the model multiplies it by 1\.3466",
 )
 def magnitude_squared(port: Replica) -> None:
     """YaRN scales what RoPE turns.  One config means the final factor by `attention_factor`; the
@@ -181,7 +181,7 @@ def magnitude_squared(port: Replica) -> None:
     "in 78b319e, v1.0.0+)",
     family="yarn",
     shows=TURNED,
-    says=r"magnitude|factor|1\.3466",
+    says=r"multiplied by 1; the model multiplies it by 1\.3466",
 )
 def magnitude_divided_out(port: Replica) -> None:
     """A fix for models with two settings divided one of YaRN's factors by the other.  For models in
@@ -199,7 +199,7 @@ def magnitude_divided_out(port: Replica) -> None:
     "Fix ALiBi slopes for non-power-of-2 num_heads",
     family="mpt",
     shows="block.0.attn.scores",
-    says="slope",
+    says="one geometric sequence",
 )
 def slopes_of_any_number(port: Replica) -> None:
     """The slopes of ALiBi were one geometric sequence for any number of heads.  For six heads the
@@ -218,7 +218,7 @@ def slopes_of_any_number(port: Replica) -> None:
     "fix(serve): ALiBi head slopes off-by-one in exponent — 2^(-8h/n) not 2^(-8(h+1)/n) (PMAT-858)",
     family="mpt",
     shows="block.0.attn.scores",
-    says="slope",
+    says="every slope is 4 times as large",
 )
 def slopes_from_zero(port: Replica) -> None:
     """The exponents of the slopes counted heads from 0 instead of 1, so every head looked less far

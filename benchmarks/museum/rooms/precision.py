@@ -20,7 +20,7 @@ LONG = 300  # tokens: from 256 on, bfloat16 has not every whole number
     precision="bfloat16",
     length=LONG,
     shows="block.0.attn.q_rotated",
-    says="bfloat16",
+    says="angles are rounded to bfloat16",
 )
 def angles_in_bfloat16(port: Replica) -> None:
     """Under mixed precision the positions and frequencies of RoPE became bfloat16, which has no
@@ -43,7 +43,7 @@ def angles_in_bfloat16(port: Replica) -> None:
     "rms_norm: fix bf16 accuracy (f32 normalize + conv_even) and parameterize epsilon",
     family="llama",
     shows="block.0.attn.norm.normalized",
-    says="bfloat16",
+    says="1/rms is rounded to bfloat16",
 )
 def one_coarse_factor(port: Replica) -> None:
     """A norm rounded 1/rms to bfloat16 before it multiplied.  A whole row is then off by one and

@@ -16,7 +16,6 @@ from benchmarks.museum.replicas import Replica, as_tensor
 GATE = "block.0.mlp.gate"
 ROWS = 96  # tokens: more than the matrix has columns, so that what it did can be solved for
 GITHUB = "https://github.com"
-MATRIX = "matrix|weight"
 
 
 def _unpacked(port: Replica, packed: str, unpack: Callable[[dict[str, Any]], Any]) -> None:
@@ -34,7 +33,7 @@ def _unpacked(port: Replica, packed: str, unpack: Callable[[dict[str, Any]], Any
     packed="q4_1",
     length=ROWS,
     shows=GATE,
-    says=MATRIX,
+    says="(moved by 2|2 places).*(16|32)",
 )
 def header_of_another_block(port: Replica) -> None:
     """A Q4_1 block begins with a scale and a minimum, a Q4_0 block with a scale alone.  One
@@ -55,7 +54,7 @@ def header_of_another_block(port: Replica) -> None:
     packed="q4_k",
     length=ROWS,
     shows=GATE,
-    says=MATRIX,
+    says="group.* of 8 input channels",
 )
 def scales_in_two_places(port: Replica) -> None:
     """A Q4_K superblock has eight 6-bit scales in 12 bytes.  The last four are split: their high
@@ -75,7 +74,7 @@ def scales_in_two_places(port: Replica) -> None:
     packed="gptq",
     length=ROWS,
     shows=GATE,
-    says=MATRIX,
+    says="zero point",
 )
 def zero_point_wraps(port: Replica) -> None:
     """The kernel's format stores zero points less 1.  A zero point of 0 became −1, which is 15 in
@@ -99,7 +98,7 @@ def zero_point_wraps(port: Replica) -> None:
     packed="awq",
     length=ROWS,
     shows=GATE,
-    says=f"{MATRIX}|column|order",
+    says="each group of 8 with even entries before odd",
 )
 def nibbles_in_reading_order(port: Replica) -> None:
     """A quantiser wrote eight numbers of four bits into a word in reading order, and a config that
@@ -119,7 +118,7 @@ def nibbles_in_reading_order(port: Replica) -> None:
     packed="act_order",
     length=ROWS,
     shows=GATE,
-    says=MATRIX,
+    says="(scale|zero point|group)",
 )
 def groups_by_place(port: Replica) -> None:
     """GPTQ with act-order groups columns by importance and stores each column's group.  The export
@@ -168,7 +167,7 @@ def only_the_first_block(port: Replica) -> None:
     "nlp_create_qkv_heads in Falcon40b attention has bad pcc for interleaved in- and outputs",
     family="gpt_neox",
     shows="block.0.attn.q",
-    says="one after the other|q, k, v|qkv",
+    says="q of all heads, then k, then v",
 )
 def packed_by_group(port: Replica) -> None:
     """q, k and v were packed group by group: some of q, its k, its v, then the next.  The operation
@@ -190,7 +189,7 @@ def packed_by_group(port: Replica) -> None:
     "Fix attention_bias for qwen2",
     family="qwen2",
     shows="block.0.attn.q",
-    says="bias block.0.attn.q_bias|q_bias",
+    says=r"bias block\.0\.attn\.q_bias is left out",
 )
 def biases_not_loaded(port: Replica) -> None:
     """Qwen 2 has biases on q, k and v, and its configs do not say so: true is the default.  The

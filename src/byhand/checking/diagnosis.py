@@ -64,13 +64,13 @@ def diagnosed(
         return Diagnosis()
     context = _context(replay, around, region, line, judged)
     scene = Scene(replay.plan, tuple(region.steps), target, replay.model, context)
-    numbers = target.op != "argmax" and not line.claim.by_hand
+    numbers = target.op == "argmax" or not line.claim.by_hand  # ids are written alike by all
     difference = Difference.of(scene, judged.claimed) if numbers else None
     seen = list(readings(difference)) if difference is not None else []
     tried = [each for each in seen if isinstance(each, Edit)]
     if is_gap(replay, scene, line, judged):
         gap = searched(replay, scene, line, judged, first=tried, favourites=favourites, work=work)
-        best = tuple(trial.suspect() for trial in best_of(gap.trials, line)[:MOST_SHOWN])
+        best = tuple(trial.suspect() for trial in gap.trials[:MOST_SHOWN])
         return Diagnosis(best, _sentences((*seen, *gap.described)), gap.ask, gap.work)
     tried += edits(replay.plan, region.steps, target, replay.model, context=context)
     price = max(1.0, _work(replay, region.steps))

@@ -246,7 +246,12 @@ class Replay:
                 return worked
             return self._overlaid(worked)
 
-        steps = self._work(plan, given=values, revise=revise, keep=(target,))
+        try:
+            steps = self._work(plan, given=values, revise=revise, keep=(target,))
+        except (ArithmeticError, LookupError, ValueError) as error:  # an edit that does not fit
+            if edited is self.plan:
+                raise
+            raise InputError(_("the edited plan cannot be worked out"), found=str(error)) from error
         return steps[target]
 
     def region(self, claim: Claim) -> Region:

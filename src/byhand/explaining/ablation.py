@@ -109,7 +109,8 @@ def _every_part(spec: ModelSpec, address: str) -> Iterator[Part]:
         if block.attention:
             yield from (Part("head", layer, head) for head in range(block.attention.heads))
         neuron = re.fullmatch(rf"block\.{layer}\.mlp\.(?:act|gated)\[:,(\d+)\]", address)
-        if block.mlp and neuron and int(neuron[1]) < block.mlp.d_ff:
+        plain = block.mlp is not None and block.mlp.experts is None
+        if plain and neuron and block.mlp and int(neuron[1]) < block.mlp.d_ff:
             yield Part("neuron", layer, int(neuron[1]))
     for parameter in parameters(spec):
         if parameter.kind == "bias":

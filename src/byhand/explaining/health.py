@@ -154,7 +154,7 @@ def _layer(trace: Trace, layer: int) -> LayerHealth:
         patterns = tuple(
             measure_pattern(head, *both) for head, both in enumerate(zip(*weights, strict=True))
         )
-    if block.mlp:
+    if block.mlp and block.mlp.experts is None:
         at, unit = f"block.{layer}.mlp", "gated" if block.mlp.gated else "act"
         entering = read.floats(f"{at}.{'gate' if block.mlp.gated else 'hidden'}")
         bent, leaving = read.floats(f"{at}.act"), read.floats(f"{at}.{unit}")

@@ -35,7 +35,7 @@ from byhand.options import MOST_DIGITS
 from byhand.plan import GRAD, WEIGHT, Plan, Step
 from byhand.proof import Proof
 from byhand.repeating import Passes, counted_down
-from byhand.spec import learned, size_of
+from byhand.spec import balls_only, learned, size_of
 from byhand.tracing import Trace
 from byhand.weights import Tensor
 
@@ -162,8 +162,9 @@ def enclosing_numbers(
 ) -> Enclosing:
     """The number system for proving digits of this model, at the precision to start with.
 
-    Balls for weights that are not all floats, for small models and for very many digits; limbs for
-    the others, and on a device.  `positions` are worked out at a time: one in generation.
+    Balls for weights that are not all floats, for small models, for what only balls know, and for
+    very many digits; limbs for the others, and on a device.  `positions` are worked out at a time:
+    one in generation.
     """
     digits = check_digits(digits)
     objects = [
@@ -179,7 +180,8 @@ def enclosing_numbers(
         )
     blocks, least = len(model.spec.blocks), ceil(digits * LOG2_OF_10) + START
     bits = least + A_BLOCK * blocks
-    if device is None and (objects or size_of(model.spec) * positions <= SMALL or bits > MANY):
+    small = size_of(model.spec) * positions <= SMALL or balls_only(model.spec)
+    if device is None and (objects or small or bits > MANY):
         from byhand.numbers.enclosed.balls.operations import Balls
 
         return Balls(min(least + 3 * model.spec.d_model.bit_length() * blocks, Balls.limit))

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
-from byhand.checking.differences.attention_seen import (
-    HIDDEN,
-    Attention,
-    fit,
-    nearest,
-    roomy,
-    spread,
+from byhand.checking.differences.attention_seen import HIDDEN, Attention, roomy
+from byhand.checking.differences.difference import Difference, Reading, Truths, Wrong
+from byhand.checking.differences.inputs_changed import changed_inputs
+from byhand.checking.differences.inputs_read import (
+    Products,
+    both,
+    other_heads,
+    other_lines,
+    other_rows,
 )
-from byhand.checking.differences.difference import Difference, Reading, Wrong
 from byhand.checking.differences.masks_read import told_mask
-from byhand.checking.differences.positions_read import listed
+from byhand.checking.differences.positions_read import listed, ratio, roundest, shown
 from byhand.checking.differences.score_changes import Seen, changes
-from byhand.checking.suspects.mistakes import first, reading, setting, then
+from byhand.checking.suspects.mistakes import setting, then
+from byhand.expression import Number
 from byhand.language import _
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int_]
-MOST_WORK = 4e7  # numbers that are compared to find one row among others
-MOST_NAMED = 4
-ZERO = -1  # stands for a row of zeros
 
 
 def score_readings(difference: Difference) -> Iterator[Reading]:
@@ -43,12 +37,14 @@ def score_readings(difference: Difference) -> Iterator[Reading]:
     q, k = attention.read("scores", "q"), attention.read("scores", "k")
     if masks or q is None or k is None or not difference.finite.any():
         return
-    products = Products.of(attention, q, k)
-    for reader in (other_heads, other_rows, other_lines):
-        found = list(reader(products))
-        if found:
-            yield from found
-            return
+    for times in _factors(difference):
+        products = Products.of(attention, q, k, times)
+        readers = (other_heads, other_rows, other_lines, changed_inputs)
+        for reader in readers if times == 1.0 else readers[:3]:
+            found = list(reader(products))
+            if found:
+                yield from found
+                return
     room = roomy(difference)
     own = np.where(difference.finite, difference.expected, 0.0)
     claims = np.where(difference.finite, difference.claimed, 0.0)
@@ -94,277 +90,50 @@ def _masks(attention: Attention) -> Iterator[Reading]:
     if np.isfinite(difference.claimed[away]).any():  # a large number was taken off
         by = float(np.median((difference.claimed - difference.expected)[away]))
         make = then("plus_terms", terms=np.where(mask | ~attention.own, 0.0, by))
+    said, fitted = pattern.said, pattern.fitted
+    factor = _factor(difference, difference.finite & mask)
+    if factor is not None:
+        scale = Number(Fraction(attention.scale * factor))
+        said = _("{said} and the scores are multiplied by {factor}").format(
+            said=said, factor=shown(factor)
+        )
+        make, fitted = both(setting(scale=scale), make), fitted + 1
     yield difference.edit(
         "mask",
         _("it follows if {said}{where}; the model's mask is another"),
         _("look for the mask that reaches the scores"),
         make,
-        fitted=pattern.fitted,
-        unlikely=int(pattern.fitted > 1),
-        said=pattern.said,
+        fitted=fitted,
+        unlikely=int(fitted > 1),
+        said=said,
         where=where,
     )
 
 
-@dataclass(frozen=True)
-class Products:
-    """A line that is a product of heads of two inputs, and what it would be with others.
-
-    Scores are q·k, mixes are weights·v: `left` is (head, row, inner), `right` (kv head, row, …).
-    """
-
-    attention: Attention
-    name: str  # scores or mixed
-    roles: tuple[str, str]
-    words: tuple[str, str]  # what one row of each is called
-    left: Floats
-    right: Floats
-    beside: Floats  # what else stands in the line: ALiBi, a table
-    claimed: Floats
-    room: Floats
-    there: npt.NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, attention: Attention, q: Floats, k: Floats) -> Products:
-        """Scores as products; what is added to them is kept."""
-        difference = attention.difference
-        own = attention.scale * q @ spread(k, len(q)).transpose(0, 2, 1)
-        with np.errstate(invalid="ignore"):
-            beside = np.where(difference.finite, difference.expected - own, 0.0)
-        return cls(
-            attention, "scores", ("q", "k"), (_("query"), _("key")), attention.scale * q, k, beside,
-            np.where(difference.finite, difference.claimed, 0.0), roomy(difference),
-            difference.finite,
-        )  # fmt: skip
-
-    def made(self, left: Floats, right: Floats) -> Floats:
-        """The line with other inputs, of as many heads each."""
-        if self.name == "scores":
-            right = right.transpose(0, 2, 1)
-        return left @ right + self.beside
-
-    def fits(self, predicted: Floats, heads: Sequence[int] | None = None) -> bool:
-        """Whether a prediction explains the claim, in all heads or in some."""
-        chosen = slice(None) if heads is None else list(heads)
-        there = self.there[chosen]
-        left = np.abs(predicted - self.claimed)[chosen][there] / self.room[chosen][there]
-        return fit(left)
-
-    @property
-    def wrong(self) -> list[int]:
-        """The heads with a wrong entry."""
-        rest = tuple(range(1, self.claimed.ndim))
-        return [
-            int(head) for head in np.flatnonzero(self.attention.difference.wrong.any(axis=rest))
-        ]
-
-    def edit(
-        self, kind: str, said: str, own: str, change: str, make: Wrong, fitted: int
-    ) -> Reading:
-        """The edit of the line with other inputs."""
-        return self.attention.difference.edit(
-            kind,
-            _("it follows if {said}; {own}"),
-            "{advice}",
-            make,
-            at=self.attention.step(self.name),
-            fitted=fitted,
-            said=said,
-            own=own,
-            advice=change,
-        )
+def _factors(difference: Difference) -> Iterator[float]:
+    """1, and the factor that most scores share."""
+    yield 1.0
+    found = _factor(difference, difference.finite, most=True)
+    if found is not None:
+        yield found
 
 
-# ------------------------------------------------------------------------ heads
-
-
-def other_heads(products: Products) -> Iterator[Reading]:
-    """Heads that read another head's keys, values, queries or weights."""
-    heads, shared = len(products.left), len(products.right)
-    own = [head * shared // heads for head in range(heads)]
-    for role, place in ((1, products.right), (0, products.left)):
-        order = list(own) if role else list(range(heads))
-        usual = tuple(order)
-        for head in products.wrong:
-            found = [
-                other
-                for other in range(len(place))
-                if products.fits(_one_head(products, head, other, role, own), [head])
-            ]
-            if len(found) != 1:
-                break
-            order[head] = found[0]
-        else:
-            if tuple(order) == usual:
-                continue
-            yield _mapped(products, role, usual, order)
-            return
-
-
-def _one_head(products: Products, head: int, other: int, role: int, own: Sequence[int]) -> Floats:
-    """The line, right only at one head, with one input from another head."""
-    left = products.left[head if role else other]
-    right = products.right[other if role else own[head]]
-    one = products.made(left[None], right[None])[0 if products.beside.ndim < 3 else head]
-    result = np.array(products.claimed)
-    result[head] = one
-    return result
-
-
-def _mapped(products: Products, role: int, own: Sequence[int], order: Sequence[int]) -> Reading:
-    name = products.roles[role]
-    other = [head for head in range(len(order)) if order[head] != own[head]]
-    told = ", ".join(f"{head} ← {order[head]}" for head in other[: 2 * MOST_NAMED])
-    told += ", …" * (len(other) > 2 * MOST_NAMED)
-    rule, fitted = _rule(order, len(products.right) if role else len(order), len(order))
-    said = _("the heads read {name} of other heads ({told})").format(name=name, told=told)
-    if rule:
-        said = _("head h reads head {rule} of {name}").format(rule=rule, name=name)
-    step = products.attention.step(products.name)
-    usual = _("in the model, they read {own}").format(
-        own=", ".join(f"{head} ← {own[head]}" for head in other[:MOST_NAMED])
-        + ", …" * (len(other) > MOST_NAMED)
-    )
-    make = first(name, "taken", axis=0, order=tuple(order))
-    kind = "kv-heads" if role else "heads-exchanged"
-    change = _("look for how heads are repeated or ordered before {step}").format(step=step.address)
-    return products.edit(kind, said, usual, change, make, fitted if rule else len(other))
-
-
-def _rule(order: Sequence[int], shared: int, heads: int) -> tuple[str, int]:
-    """The rule of a map from heads to heads, if it has one."""
-    places = range(heads)
-    if len(set(order)) == 1:
-        return str(order[0]), 1
-    if all(order[head] == head % shared for head in places):
-        return f"h mod {shared}", 0
-    each = heads // shared
-    own = "h" if each == 1 else f"h // {each}"
-    for by in range(1, shared):
-        if all(order[head] == (head // each + by) % shared for head in places):
-            sign = f"+ {by}" if 2 * by <= shared else f"- {shared - by}"
-            return f"({own} {sign}) mod {shared}", 1
-    if all(order[head] == shared - 1 - head // each for head in places):
-        return f"{shared - 1} - {own}", 0
-    return "", heads
-
-
-# ------------------------------------------------------------------------ rows
-
-
-def other_rows(products: Products) -> Iterator[Reading]:
-    """Keys or queries of other positions, the same in all wrong heads."""
-    heads = products.wrong
-    right = spread(products.right, len(products.left))
-    every = products.made(products.left, right)  # all queries with all keys
-    for role, axis in ((1, 2), (0, 1)):
-
-        def laid(data: Any, axis: int = axis) -> Any:
-            return np.moveaxis(data[heads], axis, 0).reshape(data.shape[axis], -1)
-
-        rows, others = laid(products.claimed), laid(every)
-        others = np.concatenate((others, np.zeros((1, others.shape[1]))))
-        count = len(rows)
-        other = np.flatnonzero(laid(products.attention.difference.wrong).any(axis=1))
-        if len(other) * others.size > MOST_WORK or not len(other):
-            continue
-        room, there = laid(products.room), laid(products.there)
-        found = nearest(rows[other], others, room[other], there[other], other)
-        if (found < 0).any():
-            continue
-        order = np.arange(count)
-        order[other] = np.where(found == count, ZERO, found)
-        yield moved_rows(products, role, order, other)
-        return
-
-
-def moved_rows(products: Products, role: int, order: Ints, other: Ints) -> Reading:
-    """The edit in which some rows of an input are those of other positions."""
-    name, word = products.roles[role], products.words[role]
-    own = products.right if role else products.left
-    places = np.arange(len(own))[:, None] * len(order)
-    rows = np.where(order >= 0, places + order, ZERO)
-    said, fitted = told_rows(word, order, other)
-    wrong = products.wrong
-    if len(wrong) < len(products.left) and len(own) == len(products.left):
-        heads = np.isin(np.arange(len(own)), wrong)[:, None]
-        rows = np.where(heads, rows, places + np.arange(len(order)))
-        said += _(" (only in head {heads})").format(heads=listed(wrong))
-    step = products.attention.step(products.name)
-    return products.edit(
-        f"{name}-rows",
-        said,
-        _("the model reads each position's own"),
-        _("look for the order of {name}, or for an old slot of the cache, before {step}").format(
-            name=name, step=step.address
-        ),
-        first(name, "rows_taken", order=rows),
-        fitted,
-    )
-
-
-def told_rows(word: str, order: Ints, other: Ints) -> tuple[str, int]:
-    """The map of positions in words, and how many numbers it takes."""
-    count = len(order)
-    by = int(order[other[0]] - other[0])
-    round_by = by - count if 2 * by > count else by + count if 2 * by < -count else by
-    if (order[other] == ZERO).all():
-        said = _("{word} {places} is zeros") if len(other) == 1 else _("{word}s {places} are zeros")
-        return said.format(word=word, places=listed([int(each) for each in other])), len(other)
-    moved = np.clip(np.arange(count) + by, 0, count - 1)
-    if len(other) > 2 and (order[other] == moved[other]).all():
-        said = _("each {word} is that of the position {by} before") if by < 0 else _(
-            "each {word} is that of the position {by} after")  # fmt: skip
-        text = said.format(word=word, by=abs(by))
-        if len(other) < count - abs(by):
-            text += _(" (from {first} to {last})").format(first=int(other[0]), last=int(other[-1]))
-        return text, 1
-    if len(other) > 2 and (order[other] == (np.arange(count) + by)[other] % count).all():
-        return _("the {word}s are moved round by {by}").format(word=word, by=-round_by), 1
-    if len(other) > 2 and (order[other] == order[other][0]).all():
-        said = _("{word}s {places} are all that of position {at}")
-        places = listed([int(each) for each in other])
-        return said.format(word=word, places=places, at=int(order[other][0])), 1
-    if len(other) > 2 and (order == np.arange(count)[::-1]).all():
-        return _("the {word}s are in reverse").format(word=word), 0
-    pairs = []
-    for at in other[:MOST_NAMED]:
-        text = _("{word} {at} is zeros") if order[at] == ZERO else _("{word} {at} is that of {to}")
-        pairs.append(text.format(word=word, at=int(at), to=int(order[at])))
-    return ", ".join(pairs) + ", …" * (len(other) > MOST_NAMED), len(other)
-
-
-# ------------------------------------------------------------------------ lines
-
-
-def other_lines(products: Products) -> Iterator[Reading]:
-    """An input that is another line: before its rotation, another layer's, another kind."""
-    attention, scene = products.attention, products.attention.difference.scene
-    around = scene.context.around
-    if around is None:
-        return
-    order = {step.address: place for place, step in enumerate(scene.plan)}
-    last = order[attention.difference.target.address]
-    step = attention.step(products.name)
-    for role, name in enumerate(products.roles):
-        own = products.right if role else products.left
-        if own.ndim != 3 or (name == "weights" and role == 0):
-            continue
-        for address in around.claimed_steps:
-            if address == step.inputs[name] or order.get(address, last) >= last:
-                continue
-            value = around.claimed(address)
-            if value is None or value.shape != own.shape or not np.isfinite(value).all():
-                continue
-            scaled = value * attention.scale if name == "q" else value
-            left, right = (scaled, products.right) if not role else (products.left, scaled)
-            if products.fits(products.made(left, spread(right, len(left)))):
-                yield products.edit(
-                    "input-wrong",
-                    _("{other} is read").format(other=address),
-                    _("the model reads {own}").format(own=step.inputs[name]),
-                    _("read {own}").format(own=step.inputs[name]),
-                    reading(**{name: address}),
-                    0,
-                )
-                return
+def _factor(difference: Difference, at: Truths, *, most: bool = False) -> float | None:
+    """The factor of these scores, or of most of them; None where it is 1, or none fits."""
+    own, claimed, room = difference.expected[at], difference.claimed[at], roomy(difference)[at]
+    large = np.abs(own) > 20 * room
+    if large.sum() < 8:
+        return None
+    middle = float(np.median(claimed[large] / own[large]))
+    near = np.abs(claimed - middle * own) <= 0.01 * abs(middle) * np.abs(own) + 6 * room
+    if near.mean() < (0.5 if most else 1.0):
+        return None
+    power = float((np.square(own / room))[near].sum())
+    factor = float((own * claimed / np.square(room))[near].sum()) / power
+    if abs(factor - 1) <= 6 * power**-0.5 + 1e-6:
+        return None
+    kept = near & (np.abs(claimed - factor * own) <= 8 * room)
+    if kept.mean() < (0.5 if most else 1.0):
+        return None
+    known = ratio(factor, power**-0.5)
+    return roundest(factor, power**-0.5) if known is None else float(known)

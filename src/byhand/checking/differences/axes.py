@@ -92,6 +92,18 @@ class Part:
         return ", ".join(words)
 
 
+def compact(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array with every axis along which nothing changes shortened to 1.
+
+    What is the same at all positions then fits texts of any length.
+    """
+    for axis in range(values.ndim):
+        first = values.take([0], axis=axis)
+        if (values == first).all():
+            values = first
+    return values
+
+
 def structured(some: Places) -> bool:
     """Whether a set of places can be told in a few words, rather than counted."""
     return len(some) <= MOST_LISTED or len(np.unique(np.diff(some))) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 import numpy as np
 
@@ -11,8 +12,9 @@ from byhand.checking.differences.product import GOOD, WORST, Product, root_mean_
 from byhand.checking.differences.told import numbered, told
 from byhand.checking.suspects.mistakes import reading
 from byhand.checking.suspects.rewritings import EntriesSet, LinesScaled, LinesSet, LinesTaken
+from byhand.checking.suspects.scenes import Draft
 from byhand.language import _
-from byhand.plan import WEIGHT
+from byhand.plan import WEIGHT, Step
 
 LEAST = 3  # positions that must agree
 FACTORS = (0.0, 2.0, -1.0, 0.5)
@@ -55,6 +57,9 @@ def _recognised(product: Product, bias: Floats, acts: Floats, sure: Floats) -> I
             }.get(factor, _("it follows if the bias {name} is multiplied by {factor}; the model "
                             "adds it as it is"))  # fmt: skip
             kind = {0.0: "bias-missing", 2.0: "bias-doubled"}.get(factor, "bias-wrong")
+            if factor == 2.0 and product.difference.target is product.step:
+                yield product.difference.edit(kind, said, change, _again, name=name)
+                return
             yield product.rewritten(kind, said, change, LinesScaled(0, product.columns, factor),
                                     role="bias", name=name, factor=f"{factor:g}")  # fmt: skip
             return
@@ -75,6 +80,15 @@ def _recognised(product: Product, bias: Floats, acts: Floats, sure: Floats) -> I
         return
     yield from _some(product, bias, acts, sure, name) if len(wrong) <= MOST_ENTRIES else _other(
         product, bias, acts, sure, name)  # fmt: skip
+
+
+def _again(draft: Draft, step: Step) -> None:
+    """Adds the bias once more, to the rounded result."""
+    if len(step.shape) != 2:
+        draft.first(step.address, "bias", "scaled", factor=Fraction(2))
+        return
+    bias, own = step.inputs["bias"], draft.aside(step.address)
+    draft.change(step.address, op="affine", inputs={"x": own, "bias": bias}, only=True)
 
 
 def _halves(product: Product) -> tuple[int, ...]:

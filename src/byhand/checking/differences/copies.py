@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from byhand.checking.differences.axes import Part, one
-from byhand.checking.differences.closeness import near
+from byhand.checking.differences.axes import Part, compact, one
+from byhand.checking.differences.closeness import near, quietly
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading
 from byhand.checking.differences.places import Place, places
 from byhand.checking.suspects.mistakes import then
@@ -19,6 +19,7 @@ FEWEST = 6  # numbers that must agree
 SAMPLE = 64  # numbers that are compared at first
 
 
+@quietly
 def copy_readings(difference: Difference) -> Iterator[Reading]:
     """The other line, or the other text, whose numbers a line holds where it differs."""
     part = Part.of(difference)
@@ -82,11 +83,11 @@ def _copy_edit(difference: Difference, address: str, place: Place) -> Reading:
         if later:
             draft.sooner(address, before=step.address)
         if place.whole:
-            draft.keep(step.address, address)
+            draft.change(step.address, op="copied", inputs={"x": address}, only=True)
             return
         moved = draft.aside(step.address)
         reads = {"x": moved, "y": address}
-        draft.change(step.address, op="patched", inputs=reads, only=True, where=place.mask)
+        draft.change(step.address, op="patched", inputs=reads, only=True, where=compact(place.mask))
 
     if address in _inputs(difference):
         said = _("it follows if {place} is a copy of its input {address}; the model works it out "

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from byhand.checking.differences.axes import Part
-from byhand.checking.differences.closeness import SOME, Entries, Fitted, near
+from byhand.checking.differences.axes import Part, compact
+from byhand.checking.differences.closeness import SOME, Entries, Fitted, near, quietly
 from byhand.checking.differences.constants import recognised, shown
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
 from byhand.checking.differences.fits import fitted_factor
-from byhand.checking.differences.places import places, sides
+from byhand.checking.differences.places import Place, places, sides
 from byhand.checking.suspects.casts import FLOATS, bits_of, rounded_to
 from byhand.checking.suspects.dropout import PLACES, shown_rate
 from byhand.checking.suspects.grids import COLUMN, ROW, TENSOR, Grid, on_grid, scales
@@ -33,15 +33,19 @@ GROUPS = ("16", "32", "64", "128", "256")
 FEW = 8  # rows or columns that are looked at first
 MOSTLY = 0.8  # of the numbers must be on a grid that does not show
 LARGEST_UNSEEN = 1 << 18  # numbers of a line for which such grids are tried
+LARGEST_STEP, SMALLEST_STEP = 4, -12  # powers of two
 COARSE = 0.1  # of a step: where rounding is larger, a grid cannot be seen
 
 
+@quietly
 def format_readings(difference: Difference) -> Iterator[Reading]:
     """The mark that a rounding, a dropout or a limit has left on the claimed numbers."""
     part = Part.of(difference)
     if part is None or not difference.wrong.any() or not difference.finite.any():
         return
-    for reader in (_dropped, _zeros, _infinite, _clamped, _narrow, _quantised, _few_decimals):
+    for reader in (
+        _dropped, _zeros, _infinite, _clamped, _stepped, _narrow, _quantised, _few_decimals,
+    ):  # fmt: skip
         found = list(reader(difference, part))
         yield from found
         if found:
@@ -83,11 +87,11 @@ def _zeros(difference: Difference, part: Part) -> Iterator[Reading]:
         return
     if count > MOST_ZEROS * int(difference.there.sum()):
         return
-    if next(places(difference, part), None) is None:
+    place = next(places(difference, part), None)
+    if place is None or int((place.mask & difference.there).sum()) > count:
         said = _("{count} of {all} numbers are 0, all over the line; the others follow")
-        yield Description(
-            said.format(count=f"{count:,}", all=f"{int(difference.there.sum()):,}"), 3
-        )
+        everything = f"{int(difference.there.sum()):,}"
+        yield Description(said.format(count=f"{count:,}", all=everything), 3)
 
 
 # ------------------------------------------------------------------------ limited
@@ -111,39 +115,60 @@ def _infinite(difference: Difference, part: Part) -> Iterator[Reading]:
 
 
 def _clamped(difference: Difference, part: Part) -> Iterator[Reading]:
-    """A plateau: numbers above a limit, or below one, are the limit."""
-    at = difference.finite
-    claimed = difference.claimed[at]
+    """A plateau: numbers above a limit, or below one, are the limit, everywhere or in a part."""
+    whole = Place(np.ones(difference.wrong.shape, dtype=bool), "")
+    for place in (whole, *places(difference, part)):
+        limits = None if place.when is not None else _plateaus(difference, place.mask)
+        if limits is None:
+            continue
+        predicted = np.where(place.mask, np.clip(difference.expected, *limits), difference.expected)
+        if near(difference, predicted, place.mask):
+            yield _clamp_edit(difference, part, place, limits)
+            return
+
+
+def _plateaus(difference: Difference, at: Truths) -> tuple[float, float] | None:
+    """The lowest and the highest number, where several others would be beyond; ±∞: no limit."""
+    where = at & difference.finite
+    claimed = difference.claimed[where]
+    if len(claimed) < FEWEST_CLAMPED:
+        return None
     high, low = float(claimed.max()), float(claimed.min())
-    if max(int((claimed == high).sum()), int((claimed == low).sum())) < FEWEST_CLAMPED:
-        return
-    own, room = difference.expected[at], difference.room[at]
+    if high == low or max((claimed == high).sum(), (claimed == low).sum()) < FEWEST_CLAMPED:
+        return None
+    own, room = difference.expected[where], difference.room[where]
     above, below = own > high + 8 * room, own < low - 8 * room
     top = int(above.sum()) >= FEWEST_CLAMPED and bool((claimed[above] == high).all())
     bottom = int(below.sum()) >= FEWEST_CLAMPED and bool((claimed[below] == low).all())
-    if (not top and not bottom) or high == low:
-        return
-    limits = (low if bottom else -np.inf), (high if top else np.inf)
-    predicted = np.clip(difference.expected, *limits)
-    if not near(difference, predicted):
-        return
-    told = [_limit(difference, value) for value in limits]
-    said = (
-        _("it follows if numbers are clamped to {low} … {high}; the model does not clamp them")
-        if top and bottom
-        else _("it follows if numbers are at most {high}; the model does not clamp them")
-        if top
-        else _("it follows if numbers are at least {low}; the model does not clamp them")
-    )
-    yield difference.edit(
+    if not top and not bottom:
+        return None
+    if high == -low:  # one limit for both sides
+        return low, high
+    return (low if bottom else -np.inf), (high if top else np.inf)
+
+
+def _clamp_edit(
+    difference: Difference, part: Part, place: Place, limits: tuple[float, float]
+) -> Reading:
+    low, high = (_limit(difference, value) for value in limits)
+    if np.isinf(limits[0]):
+        said = _("it follows if {place} are at most {high}; the model does not clamp them")
+    elif np.isinf(limits[1]):
+        said = _("it follows if {place} are at least {low}; the model does not clamp them")
+    else:
+        said = _("it follows if {place} are clamped to {low} … {high}; the model does not clamp "
+                 "them")  # fmt: skip
+    where = None if place.whole else compact(part.laid(place.mask, False))
+    return difference.edit(
         "clamped",
         said,
         _("look for a clamp, or for a format with a smaller range"),
-        then("limited", low=limits[0], high=limits[1]),
-        fitted=sum(not known for _words, known in told),
+        then("limited", low=limits[0], high=limits[1], where=where),
+        fitted=len({words for words, known in (low, high) if not known}),
         unlikely=1,
-        low=told[0][0],
-        high=told[1][0],
+        place=_("numbers of {place}").format(place=place.said) if place.said else _("numbers"),
+        low=low[0],
+        high=high[0],
     )
 
 
@@ -157,6 +182,36 @@ def _limit(difference: Difference, value: float) -> tuple[str, bool]:
 
 
 # ------------------------------------------------------------------------ rounded
+
+
+def _stepped(difference: Difference, part: Part) -> Iterator[Reading]:
+    """Whole multiples of one step, a power of two, that the model does not have."""
+    some = Entries.of(difference, difference.there, SOME)
+    unit = 2.0 ** -bits_of(difference.scene.context.precision)
+    largest = float(np.abs(some.claimed).max(initial=0.0))
+    for power in range(LARGEST_STEP, SMALLEST_STEP - 1, -1):
+        step = 2.0**power
+        if step * COARSE < unit * largest or largest < 3 * step:
+            continue
+        if (np.abs(some.claimed / step - np.rint(some.claimed / step)) > 1e-6).any():
+            continue
+        everything = Entries.of(difference, difference.there)
+        multiples = everything.claimed / step
+        off = np.abs(everything.claimed - everything.own)
+        if len(np.unique(multiples[:SOME])) < 5 or (multiples != np.rint(multiples)).any():
+            return
+        if int((multiples != 0).sum()) < FEWEST or (off > 0.51 * step + 8 * everything.room).any():
+            return
+        yield difference.edit(
+            "stepped",
+            _("it follows if the result is rounded to multiples of {step}; the model keeps it as "
+              "it is"),
+            _("look for a rounding to multiples of {step} (fixed point) here"),
+            then("to_multiples", step=step),
+            unlikely=1,
+            step=f"1/{2**-power}" if power < 0 else str(2**power),
+        )  # fmt: skip
+        return
 
 
 def _narrow(difference: Difference, part: Part) -> Iterator[Reading]:
@@ -218,7 +273,7 @@ def _cast_edit(difference: Difference, part: Part, name: str, mask: Truths) -> R
         _("it follows if one part ({place}) is rounded to {other}; the claims are said to be "
           "{own}"),
         _("keep {own} here; do not cast to {other}"),
-        then("cast_part", format=name, where=part.laid(mask, False)),
+        then("cast_part", format=name, where=compact(part.laid(mask, False))),
         unlikely=1,
         place=part.box_said(sides(mask)),
         other=name,

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.differences.closeness import rms
-from byhand.checking.differences.difference import Difference, Floats, Reading
+from byhand.checking.differences.difference import Description, Difference, Floats, Reading
 from byhand.checking.differences.told import numbered, told
 from byhand.checking.suspects.casts import bits_of
 from byhand.checking.suspects.mistakes import first, reading
 from byhand.checking.suspects.norms import Group
-from byhand.checking.suspects.rewritings import LinesSet, LinesTaken, Mapped
+from byhand.checking.suspects.rewritings import Blended, LinesSet, LinesTaken, Mapped
 from byhand.language import _
 from byhand.plan import WEIGHT
 
@@ -129,6 +129,11 @@ def _recognised(
             yield difference.edit("weight-swapped", said, _("use {own} here, not {other}"), make,
                                   own=name, other=other)  # fmt: skip
             return
+        if theirs is not None and _alike(acts, (own + theirs) / 2, sure, own):
+            said = _("it follows if {name} is averaged with {other}; the model takes it alone")
+            make = first(role, "rewritten", rewriting=Blended(theirs, 0.5))
+            yield difference.edit("norm-" + role, said, change, make, name=name, other=other)
+            return
     yield from _some(difference, role, own, acts, sure, name)
 
 
@@ -167,8 +172,9 @@ def _some(
                 "it follows if {name} is {acts} at channels {places}; the file has other numbers"
             )
             break
-    if fitted > own.size // 2 and difference.expected.size < 6 * fitted:
-        return
+    if fitted > own.size // 2:
+        yield Description(_("{name} acts as other numbers: {acts}, … in place of {own}, …").format(
+            **words), 4)  # fmt: skip
     yield difference.edit(
         "norm-" + role, said, _("look for what changes {name} when the weights are loaded"),
         first(role, "rewritten", rewriting=LinesSet(0, channels, values)), fitted=fitted,

@@ -15,6 +15,8 @@ from byhand.checking.differences.difference import Difference, Floats
 from byhand.plan import WEIGHT
 
 MOST_WEIGHTS = 400
+MOST_ROWS = 8  # of a table
+TABLES = ("embed.token", "embed.position")
 OWN = 2.0**-22  # relative: a factor and its vector are both float32 numbers
 
 
@@ -43,7 +45,7 @@ def _vectors(difference: Difference, part: Part, axis: int) -> Iterator[tuple[Fl
         yield from _of_positions(places, name)
     if name in ("pos", "query", "d", "d_head", "d_ff", "head", "kv_head", "packed"):
         yield np.where(places % 2 == 0, 1.0, -1.0), "1, −1, 1, −1, …"
-    for vector, written in _around(difference, part.counts[axis]):
+    for vector, written in vectors_around(difference, part.counts[axis]):
         if np.isfinite(vector).all():
             chosen = vector[part.places[axis]]
             yield chosen, written
@@ -66,8 +68,13 @@ def _of_positions(places: Floats, name: str) -> Iterator[tuple[Floats, str]]:
     )
 
 
-def _around(difference: Difference, count: int) -> Iterator[tuple[Floats, str]]:
-    """The model's weights and the lines of the dump that are vectors of this length."""
+def vectors_around(
+    difference: Difference, count: int, *, rows: bool = False
+) -> Iterator[tuple[Floats, str]]:
+    """The model's weights and the lines of the dump that are vectors of this length.
+
+    With `rows`, also the first rows of its tables.
+    """
     around, weights = difference.scene.context.around, difference.scene.model.weights
     if around is None:
         return

@@ -61,6 +61,7 @@ def _patterns(
             count=-most), ahead <= most)  # fmt: skip
     yield from _windows(seen, own, back, keys)
     yield from _lengths(seen, own, queries, keys)
+    yield from _second_part(seen, own, queries)
     yield _single_pairs(seen, own, queries, keys)
 
 
@@ -125,6 +126,27 @@ def _lengths(seen: Truths, own: Truths, queries: Ints, keys: Ints) -> Iterator[P
         names = listed([int(keys[each]) for each in np.flatnonzero(away)])
         yield Pattern(_("no later query sees key {names}").format(names=names),
                       own & (~away[None, :] | itself), int(away.sum()))  # fmt: skip
+
+
+def _second_part(seen: Truths, own: Truths, queries: Ints) -> Iterator[Pattern]:
+    """Masks of texts that share a row, or of one that is worked out in two parts."""
+    start = int(np.flatnonzero((seen != own).any(axis=1))[0])
+    later = np.arange(own.shape[0])[:, None] - start  # queries of the second part from 0 on
+    keys = np.arange(own.shape[1])[None, :]
+    first = int(queries[start])
+    if own.shape[0] == own.shape[1] and (np.diff(queries) != 1).any():
+        yield Pattern(
+            _("the texts that are packed into the row see each other"),
+            np.tril(np.ones_like(own)),
+            0,
+        )
+    yield Pattern(
+        _("from query {first} on the mask begins anew at its upper left corner: that query sees "
+          "one key, the next two").format(first=first),
+        np.where(later >= 0, keys <= later, own))  # fmt: skip
+    yield Pattern(
+        _("from query {first} on no query sees the keys before {first}").format(first=first),
+        np.where(later >= 0, own & (keys >= start), own))  # fmt: skip
 
 
 def _single_pairs(seen: Truths, own: Truths, queries: Ints, keys: Ints) -> Pattern | None:

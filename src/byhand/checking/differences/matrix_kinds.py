@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.differences.difference import Description, Floats, Reading
+from byhand.checking.differences.matrix_blocks import block_readings
+from byhand.checking.differences.matrix_more import cut_readings, more_kinds
 from byhand.checking.differences.product import (
+    NARROW,
     Places,
     Product,
     good,
@@ -25,6 +28,8 @@ from byhand.checking.suspects.rewritings import (
     LinesSet,
     LinesTaken,
     Quantised,
+    Replaced,
+    Rewriting,
 )
 from byhand.language import _
 
@@ -37,7 +42,8 @@ def kind_readings(product: Product) -> Iterator[Reading]:
     """The one way in which the whole matrix differs, if there is one."""
     if product.count < LEAST or not len(product.sample):
         return
-    for read in (_reordered, _grouped, _shifted, _levelled, _of_another):
+    for read in (_reordered, cut_readings, _levelled, _grouped, _shifted, block_readings,
+                 _of_another, more_kinds):  # fmt: skip
         found = list(read(product))
         yield from found
         if any(not isinstance(each, Description) for each in found):
@@ -142,7 +148,7 @@ def _grouped(product: Product) -> Iterator[Reading]:
         if good(aim - flat @ factors, before):
             yield from _factors(product, size, factors, flat)
             return
-        if groups * 2 + 1 < product.count:
+        if groups + 3 <= product.count:
             found = list(_factors_by_output(product, size))
             yield from found
             if found:
@@ -207,7 +213,10 @@ def _factors_by_output(product: Product, size: int) -> Iterator[Reading]:
     ):
         return
     every = _solved_by_output(product, size, np.arange(product.off.shape[1]))
-    if every is None or not product.fits(_predicted(product, size, every)):
+    predicted = None if every is None else _predicted(product, size, every)
+    if every is None or predicted is None or not product.fits(predicted):
+        return
+    if not product.clear(predicted, groups):
         return
     if len(product.columns) < product.size(1):
         return
@@ -239,7 +248,7 @@ def _shifted(product: Product) -> Iterator[Reading]:
     """Weights shifted by one number for each output and group, as a zero point off by one does."""
     for size in _group_sizes(product):
         groups = len(product.matrix) // size
-        if groups * 2 + 1 >= product.count:
+        if groups + 3 > product.count:
             continue
         sums = product.x.reshape(product.count, groups, size).sum(axis=2)
         part = product.sample
@@ -250,6 +259,8 @@ def _shifted(product: Product) -> Iterator[Reading]:
         if found is None or not product.fits(product.expected + sums @ found[0]):
             continue
         shifts = found[0]
+        if not product.clear(product.expected + sums @ shifts, groups):
+            continue
         if len(product.columns) < product.size(1):
             return
         words: dict[str, Any] = {
@@ -277,28 +288,57 @@ def _shifted(product: Product) -> Iterator[Reading]:
 
 def _levelled(product: Product) -> Iterator[Reading]:
     """Weights rounded to few levels."""
-    part = product.sample
-    matrix = product.matrix[:, part]
-    inputs = len(matrix)
-    kinds: list[tuple[str, int | str]] = [("int8", "output"), ("int4", "output")]
-    for size in (32, 64, 128, 16, 256):
-        if inputs % size == 0 and size < inputs:
-            kinds += [(levels, size) for levels in LEVELS]
-    kinds += [(levels, "output") for levels in LEVELS[2:]]
-    for levels, by in kinds:
-        made = Quantised(levels, by)
-        if not product.fits(product.times(made(matrix), part), part):
-            continue
-        words: dict[str, Any] = {"name": product.name, "levels": levels, "by": by}
-        said = _(
-            "it follows if {name} is rounded to {levels} for each output; the file has it finer"
-        )
-        if by != "output":
-            said = _("it follows if {name} is rounded to {levels} in groups of {by} input "
-                     "channels; the file has it finer")  # fmt: skip
-        yield product.rewritten("precision", said, _("load {name} without quantisation"), made,
-                                unlikely=1, **words)  # fmt: skip
-        return
+    part, original = product.sample, product.original
+    sources = [product.matrix] if original is None else [original, product.matrix]
+    for made in _quantisations(product):
+        for source in sources:
+            if not product.fits(product.times(made(source[:, part]), part), part):
+                continue
+            levels = made.levels
+            words: dict[str, Any] = {"name": product.name, "levels": levels, "by": made.by}
+            said = _("it follows if {name} is rounded to {levels} for each output; the file has it "
+                     "finer")  # fmt: skip
+            if made.by == "matrix":
+                said = _("it follows if {name} is rounded to {levels}; the file has it finer")
+            elif made.scales:
+                said = _(
+                    "it follows if {name} is rounded to {levels} in groups of {by} input "
+                    "channels and has the scale of the neighbouring group; the file has it finer"
+                )
+            elif made.zero:
+                said = _(
+                    "it follows if {name} is rounded to {levels} in groups of {by} input "
+                    "channels with a zero point that is off by one; the file has it finer"
+                )
+            elif made.by != "output":
+                said = _("it follows if {name} is rounded to {levels} in groups of {by} input "
+                         "channels; the file has it finer")  # fmt: skip
+            change = _("load {name} without quantisation, or with its own scales and zero points")
+            whole = len(product.columns) == product.size(1)
+            new: Rewriting = (
+                made if source is product.matrix or not whole else Replaced(made(source))
+            )
+            yield product.rewritten("precision", said, change, new, unlikely=1, **words)
+            return
+
+
+def _quantisations(product: Product) -> Iterator[Quantised]:
+    """Levels, scales and zero points, the usual ones first."""
+    inputs = len(product.matrix)
+    sizes = [size for size in (32, 64, 128, 16, 256) if inputs % size == 0 and size < inputs]
+    # with few bits, numbers halfway between two levels are many: the arithmetic decides
+    narrow = product.format_name in NARROW
+    forms = ("float32", product.format_name, None) if narrow else (None,)
+    groups: list[int | str] = ["output", *sizes]
+    for form in forms:
+        yield from (Quantised(levels, size, format=form) for size in groups for levels in LEVELS)
+    for form in forms:
+        for size in sizes:
+            for levels in LEVELS[:3]:
+                yield from (Quantised(levels, size, scales=by, format=form) for by in (1, -1))
+                yield from (Quantised(levels, size, zero=by, format=form) for by in (1, -1))
+    yield from (Quantised(f"multiples of 1/{2**power}", "matrix") for power in range(3, 13))
+    yield Quantised("powers of two", "matrix")
 
 
 LEVELS = ("int8", "int4", "int4 with a zero point", "nf4", "int4 as llama.cpp has it")

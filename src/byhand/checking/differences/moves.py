@@ -10,11 +10,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from byhand.checking.differences.axes import Part, Places, several
+from byhand.checking.differences.axes import Part, Places, listed, several
 from byhand.checking.differences.closeness import (
     ROOT_MEAN_SQUARE,
     WORST,
     near,
+    quietly,
     stored_again,
 )
 from byhand.checking.differences.difference import (
@@ -36,9 +37,11 @@ MOST_COLUMNS = 64  # entries of a slice that are compared at first
 MOST_ORDERS = 4096  # slices of an axis for which an order without a rule is tried
 LARGEST_LAYOUT = 1 << 20  # entries of a line whose layout in memory is tried
 BORNE_OUT = 6  # wrong entries for each number of an order; below, it is only described
+MOST_AVERAGED = 256  # slices of a mean
 ENOUGH = 20.0  # bits that an order must explain beyond the numbers it has
 
 
+@quietly
 def move_readings(difference: Difference) -> Iterator[Reading]:
     """Slices of the line in another order along an axis, or its numbers in another layout."""
     part = Part.of(difference)
@@ -51,8 +54,37 @@ def move_readings(difference: Difference) -> Iterator[Reading]:
         yield from found
         if found:
             return
-    if difference.whole:
-        yield from _layouts(difference)
+    if not difference.whole:
+        return
+    found = list(_averages(difference, part))
+    yield from found or _layouts(difference)
+
+
+def _averages(difference: Difference, part: Part) -> Iterator[Reading]:
+    """Slices that are all the mean of the same slices of what follows."""
+    for axis in range(difference.expected.ndim):
+        wrong = np.flatnonzero(_any(difference.wrong, axis))
+        for places in (np.arange(difference.expected.shape[axis]), wrong):
+            if not 2 <= len(places) <= MOST_AVERAGED or (len(places) < len(wrong)):
+                continue
+            slices = np.take(difference.expected, places, axis=axis)
+            mean = slices.mean(axis=axis, keepdims=True)
+            at = np.zeros(difference.wrong.shape, dtype=bool)
+            np.moveaxis(at, axis, 0)[places] = True
+            if not near(difference, np.where(at, mean, difference.expected), at):
+                continue
+            yield difference.edit(
+                "averaged",
+                _("it follows if {places} are averaged: each is the mean of them; the model keeps "
+                  "them apart"),
+                _("look for a mean over the {names} here"),
+                then("averaged", axis=axis, places=tuple(map(int, places))),
+                fitted=0 if len(places) == difference.expected.shape[axis] else 2,
+                unlikely=1,
+                places=part.said(axis, places),
+                names=several(part.axes[axis]),
+            )  # fmt: skip
+            return
 
 
 # ------------------------------------------------------------------------ along one axis
@@ -196,23 +228,14 @@ def _any(data: Truths, axis: int) -> Truths:
 
 def _layouts(difference: Difference) -> Iterator[Reading]:
     """The same numbers, laid out along other axes and read as if along these."""
-    size = difference.expected.size
-    if size > LARGEST_LAYOUT or not difference.finite.all():
+    if difference.expected.size > LARGEST_LAYOUT:
         return
-    sample = np.linspace(0, size - 1, min(size, 256)).astype(np.intp)
-    claimed, own = difference.claimed.reshape(-1), difference.expected.reshape(-1)
-    room = difference.room.reshape(-1)
     for names, sides in _splits(difference):
-        numbers = np.arange(size).reshape(sides)
         for turn in permutations(range(len(sides))):
             if turn == tuple(range(len(sides))):
                 continue
-            order = numbers.transpose(turn).reshape(-1)
-            some = order[sample]
-            if (np.abs(claimed[sample] - own[some]) > WORST * room[some]).any():
-                continue
-            predicted = own[order].reshape(difference.expected.shape)
-            if not near(difference, predicted, None, room[order]):
+            order = np.arange(difference.expected.size).reshape(sides).transpose(turn).reshape(-1)
+            if not _laid_out(difference, order):
                 continue
             yield difference.edit(
                 "layout",
@@ -224,6 +247,43 @@ def _layouts(difference: Difference) -> Iterator[Reading]:
                 wrong=", ".join(names[each] for each in turn),
             )  # fmt: skip
             return
+    yield from _turned_slices(difference)
+
+
+def _laid_out(difference: Difference, order: Places, at: Truths | None = None) -> bool:
+    """Whether the claim has the numbers of what follows in this order, at some entries."""
+    own, room = difference.expected.reshape(-1), difference.room.reshape(-1)
+    finite = difference.finite.reshape(-1)
+    known = (finite & finite[order]).reshape(difference.expected.shape)
+    if int(known.sum()) * 2 < known.size:
+        return False
+    return near(difference, own[order], known if at is None else known & at, room[order])
+
+
+def _turned_slices(difference: Difference) -> Iterator[Reading]:
+    """Some slices along the first axis whose two other axes change places."""
+    shape, axes = difference.expected.shape, difference.target.axes
+    if len(shape) != 3 or shape[1] != shape[2]:
+        return
+    some = np.flatnonzero(_any(difference.wrong, 0))
+    order = np.arange(difference.expected.size).reshape(shape)
+    order[some] = order[some].transpose(0, 2, 1)
+    at = np.zeros(shape, dtype=bool)
+    at[some] = True
+    if len(some) < shape[0] and _laid_out(difference, order.reshape(-1), at):
+        yield difference.edit(
+            "layout",
+            _("it follows if {places} stand with {one} and {other} exchanged (transposed); the "
+              "model has ({own})"),
+            _("look for a transpose of these {names} alone"),
+            then("shuffled", order=order.reshape(-1)),
+            fitted=len(some),
+            places=f"{several(axes[0])} {listed(some)}",
+            one=axes[1],
+            other=axes[2],
+            own=", ".join(axes),
+            names=several(axes[0]),
+        )  # fmt: skip
 
 
 def _splits(difference: Difference) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:

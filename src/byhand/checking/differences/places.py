@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import floor, log10
 
 import numpy as np
 
 from byhand.checking.differences.axes import Part, Places, listed, set_said, structured
-from byhand.checking.differences.difference import Description, Difference, Reading, Truths
+from byhand.checking.differences.closeness import quietly
+from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
+from byhand.checking.suspects.pieces import When
 from byhand.language import _
 
 NEARLY_ALL = 0.95  # of the entries that a rule names must differ for the rule to tell something
@@ -20,6 +23,7 @@ FEW = 4  # entries that are told one by one
 MOST_SHARE = 0.75  # of the slices along an axis: more are not told as a part
 FEWEST = 6  # wrong entries that a sign or a size needs
 MOST_COUNTED = 1 << 16  # entries for a median
+FEWEST_NOISY = 200  # entries that show noise
 MOST_DISTANCES = 6  # that are listed one by one
 
 
@@ -30,6 +34,7 @@ class Place:
     mask: Truths
     said: str  # "head 3", "positions from 8 on"; empty for the whole line
     alone: bool = False  # whether the words are singular
+    when: When | None = None  # the sign or the size that chooses the entries
 
     @property
     def whole(self) -> bool:
@@ -37,6 +42,7 @@ class Place:
         return not self.said
 
 
+@quietly
 def place_readings(difference: Difference) -> Iterator[Reading]:
     """The most telling true sentence about where a line differs, and how far."""
     part = Part.of(difference)
@@ -50,6 +56,9 @@ def place_readings(difference: Difference) -> Iterator[Reading]:
     where = where or _all(difference)
     told = _how_far(difference)
     yield Description(where if told is None else f"{where}; {told}", 1)
+    noise = None if place is not None else _noise(difference)
+    if noise is not None:
+        yield Description(noise, 0)
 
 
 def places(difference: Difference, part: Part) -> Iterator[Place]:
@@ -62,6 +71,7 @@ def places(difference: Difference, part: Part) -> Iterator[Place]:
         _distances(difference, part),
         *_signs(difference),
         _sizes(difference),
+        _tokens_of_text(difference, part),
         _some_slices(difference, part),
     ):
         if found is not None:
@@ -130,6 +140,18 @@ def _box(difference: Difference, part: Part) -> Place | None:
     return Place(mask, said, alone=True)
 
 
+def _tokens_of_text(difference: Difference, part: Part) -> Place | None:
+    """The columns of the text's own tokens."""
+    if part.axes[-1:] != ("vocab",) or not difference.scene.context.tokens:
+        return None
+    own = np.unique(np.asarray(difference.scene.context.tokens))
+    some = part.places[-1][sides(difference.wrong)[-1]]
+    if len(some) < 2 or not np.isin(some, own).all() or len(some) < NEARLY_ALL * len(own):
+        return None
+    mask = np.broadcast_to(np.isin(part.places[-1], own), difference.wrong.shape)
+    return Place(mask, _("the tokens of the text"))
+
+
 def _some_slices(difference: Difference, part: Part) -> Place | None:
     """Some slices along one axis, in no order."""
     found = None
@@ -180,30 +202,32 @@ def _signs(difference: Difference) -> Iterator[Place]:
     wrong, own = difference.wrong, difference.expected
     if int(wrong.sum()) < FEWEST:
         return
-    for mask, said in (
-        (own < 0, _("numbers below 0")),
-        (own > 0, _("numbers above 0")),
+    for when, said in (
+        (When("below"), _("numbers below 0")),
+        (When("above"), _("numbers above 0")),
     ):
+        mask = when.chooses(own)
         if not (wrong & ~mask).any() and not mask.all():
-            yield Place(mask, said)
+            yield Place(mask, said, when=when)
 
 
 def _sizes(difference: Difference) -> Place | None:
     """The numbers above or below a size, if all of them differ and no others."""
-    at = difference.finite
+    at = difference.finite & (difference.expected != 0)
     wrong, size = difference.wrong[at], np.abs(difference.expected[at])
     if int(wrong.sum()) < FEWEST or int((~wrong).sum()) < FEWEST:
         return None
     least, most = float(size[wrong].min()), float(size[wrong].max())
     right = size[~wrong]
-    everywhere = np.abs(difference.expected)
-    if least > float(right.max()):
-        said = _("numbers above {limit} in size").format(limit=f"{float(right.max()):.4g}")
-        return Place(everywhere >= least, said)
-    if most < float(right.min()):
-        said = _("numbers below {limit} in size").format(limit=f"{float(right.min()):.4g}")
-        return Place(everywhere <= most, said)
-    return None
+    low, high = float(right.min()), float(right.max())
+    if least > high:
+        said, when = _("numbers above {limit} in size"), When("large", plainest(high, least))
+    elif most < low:
+        said, when = _("numbers below {limit} in size"), When("small", plainest(most, low))
+    else:
+        return None
+    mask = np.asarray(when.chooses(difference.expected))
+    return Place(mask, said.format(limit=f"{when.limit:.4g}"), when=when)
 
 
 def _all(difference: Difference) -> str:
@@ -238,6 +262,50 @@ def _how_far(difference: Difference) -> str | None:
     if not claimed.any():
         return _("all of it is 0")
     return _("by {share} of their size, at the median").format(share=percent(share))
+
+
+def _noise(difference: Difference) -> str | None:
+    """How large the differences are, if they look like noise: of one size, whatever the number."""
+    where = np.flatnonzero(difference.finite)
+    where = where[:: 1 + len(where) // MOST_COUNTED]
+    own, claimed = difference.expected.reshape(-1)[where], difference.claimed.reshape(-1)[where]
+    if len(own) < FEWEST_NOISY:
+        return None
+    with np.errstate(all="ignore"):
+        off = claimed - own
+        relative = off / np.abs(own)
+        large = np.abs(own) > np.median(np.abs(own))
+        for values, text in (
+            (relative, _("the differences look like noise of {size} of each number")),
+            (off, _("the differences look like noise of {size}, whatever the number")),
+        ):
+            spread = float(values.std())
+            parts = float(values[large].std()), float(values[~large].std())
+            balanced = abs(float(values.mean())) < 4 * spread / np.sqrt(len(values))
+            alike = min(parts) > 0.7 * max(parts) > 0
+            tied = abs(float(np.corrcoef(own, off)[0, 1])) > 4 / np.sqrt(len(values))
+            if np.isfinite(spread) and balanced and alike and not tied and not _heavy(values):
+                size = percent(spread) if values is relative else f"{spread:.2g}"
+                return text.format(size=size)
+    return None
+
+
+def _heavy(values: Floats) -> bool:
+    """Whether some values are far larger than the others, unlike noise."""
+    return float(np.abs(values).max()) > 6 * float(values.std())
+
+
+def plainest(low: float, high: float) -> float:
+    """The plainest number between two others: of fewest digits, 1, 2 and 5 before the rest."""
+    if not 0 < low < high:
+        return (low + high) / 2
+    for power in range(floor(log10(high)), floor(log10(low)) - 1, -1):
+        for digit in (1, 2, 5, 3, 4, 6, 7, 8, 9):
+            if low < float(f"{digit}e{power}") < high:
+                return float(f"{digit}e{power}")
+    middle = (low + high) / 2
+    rounded = (float(f"{middle:.{digits}e}") for digits in range(1, 15))
+    return next((each for each in rounded if low < each < high), middle)
 
 
 def percent(share: float) -> str:

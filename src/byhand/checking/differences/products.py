@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from byhand.checking.differences.biases import bias_readings
 from byhand.checking.differences.difference import Description, Difference, Reading
+from byhand.checking.differences.entering import entering_readings
 from byhand.checking.differences.matrix_kinds import kind_readings
 from byhand.checking.differences.matrix_lines import line_readings
 from byhand.checking.differences.product import Product
@@ -24,7 +25,7 @@ def product_readings(difference: Difference) -> Iterator[Reading]:
     product = Product.of(difference)
     if product is None or product.count < 2:
         return
-    for read in (bias_readings, line_readings, kind_readings):
+    for read in (bias_readings, line_readings, kind_readings, entering_readings):
         found = list(read(product))
         yield from found
         if any(not isinstance(each, Description) for each in found):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from byhand.checking.differences.axes import Part, Places, several
+from byhand.checking.differences.axes import Part, Places, compact, several
 from byhand.checking.differences.closeness import SURE, Entries, Fitted, near, stored_again
 from byhand.checking.differences.constants import recognised, shown, unlikely
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading
@@ -124,7 +124,7 @@ def _groups_edit(
         _("it follows if parts are multiples of what follows ({parts}); the model has no such "
           "factors"),
         _("look for a factor that is applied to these {names} alone, or left out of them"),
-        then("weighed", factors=whole, relative=STORED),
+        then("weighed", factors=compact(whole), relative=STORED),
         fitted=unknown,
         unlikely=rare,
         parts="; ".join(told),
@@ -141,7 +141,7 @@ def _vector_edit(
         "factor",
         _("it follows if each of the {names} is multiplied by {vector}; the model does not"),
         _("look for {vector} that is applied here, or left out before"),
-        then("weighed", factors=whole, relative=4 * STORED),
+        then("weighed", factors=compact(whole), relative=4 * STORED),
         unlikely=1,
         names=several(part.axes[axis]),
         vector=written,

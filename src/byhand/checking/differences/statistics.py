@@ -30,6 +30,7 @@ from byhand.plan import Step
 
 WORST = 8.0  # usual errors that a match leaves at most
 LEAST = 3  # rows
+ABOUT = ("variance", "sum of squares about the mean", "square of the range")
 POWERS = (1.0, 0.25, 1 / 3, 2.0)
 
 
@@ -117,17 +118,35 @@ def _candidates(seen: Seen) -> Iterator[tuple[Statistic, Floats]]:
     plain = [Statistic(what) for what in ("variance", "mean square")]
     less = [replace(each, less=1) for each in plain]
     ways = sorted(SQUARES, key=lambda what: what != own.what)
-    for each in (*plain, *less, *(Statistic(what, over) for over in OVER for what in ways)):
-        if each != own:
-            value = _of(each, seen.x)
-            if np.isfinite(value).all():
-                yield each, value
+    others = [Statistic(what, over) for over in OVER for what in ways]
+    if seen.own_mean is not None:  # of the centred rows
+        sizes = [what for what in SQUARES if what not in ABOUT]
+        others += [Statistic(what, over, centred=True) for over in OVER for what in sizes]
+    for each in (*plain, *less, *others):
+        if each == own:
+            continue
+        value = _of(each, seen.x)
+        if np.isfinite(value).all():
+            yield each, value
+
+
+def _without(seen: Seen, square: Floats) -> Iterator[tuple[Statistic, Floats]]:
+    """The model's own statistic without the channel that would explain the difference best."""
+    if seen.own_square.what != "mean square":
+        return
+    size, squares = seen.x.shape[-1], np.square(seen.x)
+    for less in (0, -1):  # the divisor counts the others, or all
+        count = size - 1 if not less else size
+        missing = squares.sum(axis=-1) - count * square
+        away = np.abs(squares - missing[..., None]).reshape(-1, size).sum(axis=0)
+        how = replace(seen.own_square, channel=int(away.argmin()), less=less)
+        yield how, _of(how, seen.x)
 
 
 def _squares(seen: Seen, square: Floats, off: Floats) -> Iterator[Reading]:
     """A claimed variance or mean square: of which numbers?"""
     eps = float(seen.norm.eps)
-    for how, value in _candidates(seen):
+    for how, value in (*_candidates(seen), *_without(seen, square)):
         for more in (0.0, eps):
             if _near(square, value + more, off) is None:
                 continue
@@ -228,7 +247,7 @@ def _told(how: Statistic | None, seen: Seen) -> str:
     """A statistic in words; of centred rows the mean square is the variance."""
     if how is None:
         return _("nothing")
-    centred = seen.base != seen.norm.source
+    centred = seen.base != seen.norm.source or how.centred
     square = _("the variance") if centred else _("the mean square")
     words = {
         "mean": _("the mean"), "median": _("the median"), "first": _("the first number"),
@@ -254,7 +273,9 @@ def _told(how: Statistic | None, seen: Seen) -> str:
         "all heads together": _(" of all heads together"),
         "the rows up to this one": _(" of all positions up to this one"),
     }  # fmt: skip
-    less = _(", divided by n - {less}").format(less=how.less) if how.less else ""
+    less = _(", divided by n - {less}").format(less=how.less) if how.less > 0 else ""
+    if how.channel is not None:
+        less = _(" of all channels but {channel}").format(channel=how.channel)
     return words[how.what] + over[how.over] + less
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byhand.checking.differences import Description
-from byhand.checking.evidence import Trial
+from byhand.checking.evidence import Trial, best_of
 from byhand.checking.gaps.asking import step_to_dump
 from byhand.checking.gaps.candidates import first_row, listed, listed_apart
 from byhand.checking.gaps.fits import fit
@@ -25,6 +25,7 @@ from byhand.checking.gaps.inferred import inferred
 from byhand.checking.gaps.knobs import knobs, knobs_apart
 from byhand.checking.gaps.readers import seen_in
 from byhand.checking.gaps.search import Candidate, Search
+from byhand.checking.gaps.two import pairs
 from byhand.checking.gaps.values import Values
 from byhand.checking.replay import Line, Replay
 from byhand.checking.suspects import Edit, Scene
@@ -32,12 +33,14 @@ from byhand.errors import ByhandError
 from byhand.numbers.allowed import Judged
 from byhand.worked import Missing
 
-MOST_WORK = 20_000_000_000  # multiplications for the search of one gap
+MOST_WORK = 10_000_000_000  # about how many nanoseconds the search of one gap takes at most
 MOST_CONFIRMED = 4  # candidates that are worked out again in ranges
 LEFT = 1.5  # × the usual rounding error: what a cause leaves at most, all over
 IN_A_ROW = 2.5  # the same for the worst row
 NEARER = 4.0  # factor by which a cause is nearer to the claim than the model
-CLEAR = 100.0  # the same where rivals need not be looked for any further
+BORNE_OUT = 6  # wrong entries for each number that was read off the claim
+MOSTLY = 0.6  # share of what is left that one stage of the search may spend
+CLEAR = 20.0  # the same where rivals need not be looked for any further
 KNOWN = 0.9  # share of the entries whose usual rounding error must be known with an edit
 RANGES = 4  # what a pass in ranges costs, in plain passes
 SCREENED = 20.0  # × the model's usual rounding error: what an edit may leave before it is confirmed
@@ -50,7 +53,7 @@ class Found:
     trials: tuple[Trial, ...] = ()
     described: tuple[Description, ...] = ()
     ask: str | None = None
-    work: float = 0.0  # multiplications
+    work: float = 0.0  # what was spent
 
 
 def is_gap(replay: Replay, scene: Scene, line: Line, judged: Judged) -> bool:
@@ -81,28 +84,33 @@ def searched(
     """
     affordable = min(work, MOST_WORK)
     search = Search(Values(replay, line), judged, affordable)
-    everywhere = list(listed(scene))
+    everywhere = sorted(listed(scene), key=lambda edit: edit.unlikely)
     described: list[Description] = []
     whole = not line.claim.index
     start = first_row(search.off(search.expected), scene.target.position_axis) if whole else None
     liked = [edit for edit in everywhere if edit.kind in favourites]
     stages: tuple[tuple[float, Callable[[], None]], ...] = (
         (NEARER, lambda: search.try_all((*first, *liked))),
-        (CLEAR, lambda: search.try_all(everywhere)),
-        (CLEAR, lambda: fit(search, scene, knobs(scene))),
+        (CLEAR, lambda: search.try_all(everywhere, MOSTLY)),
+        (CLEAR, lambda: fit(search, scene, knobs(scene), MOSTLY)),
         (CLEAR, lambda: described.extend(_read_inside(search, scene))),
         (CLEAR, lambda: search.try_all(guesses(scene, start))),
-        (CLEAR, lambda: search.try_all(listed_apart(scene))),
-        (CLEAR, lambda: fit(search, scene, knobs_apart(scene))),
-        (CLEAR, lambda: search.try_all(guesses_apart(scene, start))),
+        (CLEAR, lambda: search.try_all(listed_apart(scene), MOSTLY)),
+        (CLEAR, lambda: fit(search, scene, knobs_apart(scene), MOSTLY)),
+        (CLEAR, lambda: search.try_all(guesses_apart(scene, start), MOSTLY)),
+        (CLEAR, lambda: pairs(search, scene)),
     )
     for clear, stage in stages:
         stage()
         if search.best <= LEFT and search.best * clear <= search.model:
             break
-    trials = tuple(_confirmed(search))
-    ask = None if trials else step_to_dump(scene, search)
-    return Found(trials, tuple(described), ask, affordable - search.work)
+    best = best_of(list(_confirmed(search)), line)
+    ask = None
+    if len(best) != 1:
+        alike = {id(trial.edit) for trial in best}
+        left = [each for each in search.found if id(each.edit) in alike]
+        ask = step_to_dump(scene, search, left, start)
+    return Found(tuple(best), tuple(described), ask, affordable - search.work)
 
 
 def _read_inside(search: Search, scene: Scene) -> Iterator[Description]:
@@ -128,7 +136,7 @@ def _confirmed(search: Search) -> Iterator[Trial]:
         if judged is None:
             continue
         trial = Trial.of(candidate.edit, judged, before, line)
-        if _explains(trial):
+        if _explains(trial) and search.wrong >= BORNE_OUT * candidate.edit.fitted:
             yield trial
 
 

@@ -36,9 +36,18 @@ class _Start:
     promise: float  # the share of the squared distance that it could take away, if it were linear
 
 
-def fit(search: Search, scene: Scene, knobs: Iterable[Knob]) -> None:
-    """Turns the knobs, the most promising ones until they settle, and notes what they give."""
-    starts = [start for knob in knobs if (start := _turned(search, scene, knob)) is not None]
+def fit(search: Search, scene: Scene, knobs: Iterable[Knob], share: float = 1.0) -> None:
+    """Turns the knobs, the most promising ones until they settle, and notes what they give.
+
+    The first turns may take half of a share of what may be spent.
+    """
+    kept = (1 - share / 2) * search.work
+    starts = []
+    for knob in knobs:
+        if search.work <= kept:
+            break
+        if (start := _turned(search, scene, knob)) is not None:
+            starts.append(start)
     starts.sort(key=lambda start: -start.promise)
     for start in starts[:MOST]:
         if start.promise >= SOME:
@@ -113,7 +122,8 @@ def _note(
     off = max(1.0, distance) * uncertain * (abs(value) if knob.logarithmic else 1.0)
     known = recognised(Fitted(value, off), scene) if isfinite(off) else None
     if known is not None:
-        edit = replace(knob.edit(scene, known.value, known.written), fitted=0)
+        written = f"{known.value:.6g}" if " " in known.written else known.written
+        edit = replace(knob.edit(scene, known.value, written), fitted=0)
         again = search.predicted(edit.plan)
         if again is not None and search.distance(again) <= distance * ALIKE:
             search.note(edit, again)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -20,6 +21,7 @@ from byhand.checking.suspects.scenes import Edit
 from byhand.numbers.allowed import Judged
 from byhand.plan import Plan
 
+CLEARLY = 4.0  # × the usual rounding error: an entry that differs
 SAME = 1e-6  # usual rounding errors: predictions that differ by less are one
 
 
@@ -38,7 +40,7 @@ class Search:
 
     values: Values
     judged: Judged
-    work: float  # what may be spent, in multiplications
+    work: float  # what may be spent, in about nanoseconds
     found: list[Candidate] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -51,6 +53,11 @@ class Search:
             self.known &= self.judged.claimed
         self.expected = np.asarray(self.judged.expected, dtype=np.float64)
         self.model = self.distance(self.expected)
+
+    @cached_property
+    def wrong(self) -> int:
+        """The entries that clearly differ from what the model gives."""
+        return int((np.abs(self.off(self.expected)) > CLEARLY).sum())
 
     @property
     def best(self) -> float:
@@ -77,10 +84,11 @@ class Search:
         self.work -= self.values.worked - before
         return predicted
 
-    def try_all(self, edits: Iterable[Edit]) -> None:
-        """Tries the edits, up to what may be spent."""
+    def try_all(self, edits: Iterable[Edit], share: float = 1.0) -> None:
+        """Tries the edits, up to a share of what may be spent."""
+        kept = (1 - share) * self.work
         for edit in edits:
-            if self.work <= 0:
+            if self.work <= kept:
                 return
             predicted = self.predicted(edit.plan)
             if predicted is not None:

@@ -16,7 +16,9 @@ from byhand.model import Model
 from byhand.numbers.allowed import Range
 from byhand.plan import WEIGHT, Plan, Step
 
-EACH = 30_000.0  # multiplications in the time that a step takes besides
+EACH = 60_000.0  # nanoseconds of a step, whatever its size
+PRODUCT = 0.1  # of a multiplication inside a product of matrices
+SLOW = 16.0  # of an entry of a step that is more than a sum
 
 
 class Values:
@@ -30,7 +32,7 @@ class Values:
         self._steps = {step.address: step for step in replay.plan}
         self._known = replay.complete - {self.target}
         self._kept: dict[str, Any] = {}
-        self.worked = 0.0  # multiplications so far
+        self.worked = 0.0  # about how many nanoseconds it took so far
 
     def read(self, address: str) -> Floats:
         """The value of a step of the model, or of a weight."""
@@ -60,7 +62,7 @@ class Values:
         return used[::-1]
 
     def price(self, plan: Plan) -> float:
-        """About how many multiplications an edited plan costs."""
+        """About how many nanoseconds an edited plan takes."""
         return sum(_work(step, self.replay.model) for step in self.changed(plan))
 
     def predicted(self, plan: Plan) -> Floats | None:
@@ -141,13 +143,9 @@ class Values:
 
 
 def _work(step: Step, model: Model) -> float:
-    """About how many multiplications a step costs."""
+    """About how long a step takes, in nanoseconds."""
     size = float(prod(step.shape))
     if step.op == "linear" and (name := step.inputs["weight"]).startswith(WEIGHT):
-        weight = model.weights[name.removeprefix(WEIGHT)].shape
-        size *= prod(weight) / max(
-            1, step.shape[-1] * (1 if len(step.shape) == 2 else step.shape[0])
-        )
-    elif step.op in ("scores", "mix", "softmax", "activate"):
-        size *= 16
-    return size + EACH
+        outputs = step.shape[-1] * (step.shape[0] if len(step.shape) == 3 else 1)
+        return EACH + PRODUCT * size * model.weights[name.removeprefix(WEIGHT)].size / outputs
+    return EACH + size * (SLOW if step.op in ("scores", "mix", "softmax", "activate") else 2.0)

@@ -11,15 +11,17 @@ from byhand.checking.matches.layouts import Part
 
 
 def marked_ids(entry: Entry, part: Part, count: int) -> Entry:
-    """The entry with 1 at the ids of each row, where it holds `count` ids instead of 1 and 0.
+    """The entry with 1 at the ids of each row, where it holds ids instead of 1 and 0.
 
-    An id in any order is as good as another; one that no expert has marks nothing.
+    Ids in any order are the same choice; one that no expert has marks nothing.  A row of as many
+    numbers as there are experts holds ids only where all are chosen, and each is there once.
     """
     if not part.axes or part.axes[-1] != "expert" or entry.values.ndim == 0:
         return entry
     experts = part.shape[-1]
     ids = entry.values
-    if ids.shape[-1] != count or (count == experts and not _each_once(ids, experts)):
+    whole = ids.shape[-1] == experts
+    if ids.shape[-1] > experts or (whole and not (count == experts and _each_once(ids, experts))):
         return entry
     marks = (ids[..., None] == np.arange(experts)).any(axis=-2)
     claimed = None if entry.claimed is None else _rows(entry.claimed, experts)

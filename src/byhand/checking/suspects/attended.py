@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from byhand.numbers.allowed.ranges import Origin, wide
 
 Data = npt.NDArray[Any]
 ANGLE = 48.0  # roundings of an angle: a power, its exponent, a scaling, a product
+SHARED = 64  # heads whose values may be added one after the other
 TURNED = 0.1  # the usual error of a table, of the largest
 
 
@@ -61,8 +63,10 @@ class Attended(Allowed):
     # ------------------------------------------------------------------- scores
 
     def plus_terms(self, x: Range, *, terms: Data) -> Range:
-        """Each entry plus its own number; masked entries stay masked."""
-        return _hidden_like(self.add(x, Range(np.broadcast_to(terms, x.shape))), x)
+        """Each entry plus its own number, itself a product that is rounded; the mask stays."""
+        each = np.broadcast_to(terms, x.shape)
+        off = np.abs(each) * (3 * self.precision.store.half)
+        return _hidden_like(self.add(x, Range(each, off, 0.15 * off)), x)
 
     @np.errstate(over="ignore", invalid="ignore")
     def softcapped(self, x: Range, *, cap: float) -> Range:
@@ -81,7 +85,7 @@ class Attended(Allowed):
 
     # ------------------------------------------------------------------- weights
 
-    def softmax_with(self, x: Range, *, extra: Data) -> Range:
+    def softmax_with(self, x: Range, *, extra: Data, sinks: Range | None = None) -> Range:
         """The softmax of each row with one more score, whose share is thrown away."""
         more = np.broadcast_to(extra, (*x.shape[:-1], 1)).astype(np.float64)
         x = self._read(x)
@@ -93,9 +97,61 @@ class Attended(Allowed):
         mid = np.concatenate((wide(x.mid), more), axis=-1)
         wide_x = Range(mid, wider(x.radius(), none), wider(x.usual, none),
                        wider(x.absent, none.astype(bool)))  # fmt: skip
-        result = self.softmax(wide_x).each(lambda data: data[..., :-1])
+        result = self.softmax(wide_x, sinks=sinks).each(lambda data: data[..., :-1])
         result.origin = Origin(shares=True)
         return result
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def exponentials(self, x: Range, *, shifted: bool) -> Range:
+        """e^x, entry by entry, with the row's largest taken off first if `shifted`: no sum."""
+        x, p = self._read(x), self.precision.island
+        data = wide(x.mid)
+        if x.absent is not None:
+            data = np.where(x.absent, -np.inf, data)
+        if shifted:
+            data = data - data.max(axis=-1, keepdims=True)
+        mid = np.exp(data)
+        off = np.where(np.isfinite(data), np.abs(data), 0.0) * (2 * p.work.half + 2 * OWN)
+        off = off + 1.01 * p.function + 4 * OWN
+        usual = mid * (p.work.half * (0.6 + 0.4 * np.where(np.isfinite(data), np.abs(data), 0.0)))
+        if (radius := x.radius()) is not None:
+            off = off + radius * (2 if shifted else 1)
+        if x.usual is not None:
+            usual = np.hypot(usual, mid * x.usual)
+        rad = np.where(mid > 0, mid * np.expm1(off), 0.0)
+        made = self._stored(mid, rad, usual, absent=x.absent)
+        made.origin = Origin(shares=True)
+        return made
+
+    # ------------------------------------------------------------------- heads
+
+    def head_mean(self, x: Range) -> Range:
+        """The mean over all heads, for each head."""
+        x = self._read(x)
+        heads = [x.each(lambda data, at=head: data[at : at + 1]) for head in range(len(x))]  # type: ignore[misc]
+        total = reduce(self.add, heads)
+        share = Range(np.full(total.shape, 1 / len(x)), relative=self.precision.work.half)
+        mean = self.multiply(total, share)
+        # heads that share a key head may be added one by one
+        sizes = np.abs(wide(x.mid)).mean(axis=0, keepdims=True) * self.precision.accumulate.half
+        rad, usual = mean.radius(), mean.usual
+        mean = Range(
+            mean.mid,
+            SHARED * sizes if rad is None else rad + SHARED * sizes,
+            sizes if usual is None else np.hypot(usual, sizes),
+        )
+        return _hidden_like(mean.each(lambda data: np.repeat(data, len(x), axis=0)), x)
+
+    def heads_turned(self, x: Range, *, heads: Sequence[int]) -> Range:
+        """(head, row, column) with rows and columns exchanged in some heads."""
+
+        def turn(data: Data) -> Data:
+            result = np.array(data)
+            result[list(heads)] = data[list(heads)].transpose(0, 2, 1)
+            return result
+
+        read = self._read(x)
+        return Range(read.mid, read.rad, read.usual).each(turn)
 
     # ------------------------------------------------------------------- rows of keys and values
 

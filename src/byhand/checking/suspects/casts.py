@@ -33,7 +33,7 @@ LEVELS = 127.0  # the largest int8 value in use
 FINE = 24  # bits of a format in which multiples of a step can be told from other numbers
 WHOLE = 1e-3  # how far a multiple of a step may be from a whole one, as float32 rounds them
 ENOUGH, SHARE = 4, 8  # numbers that need the last bit of a format: so many, and one in so many
-PRODUCTS = ("linear", "scores", "mix", "head_outputs")
+PRODUCTS = ("linear", "expert_linear", "scores", "mix", "head_outputs")
 IDS = ("given", "argmax")
 UNCAST = ("bias", "table", "slopes")  # added to a product, not a factor of it
 TABLES = ("slopes", "frequencies")  # computed again on every machine
@@ -125,8 +125,12 @@ def _weights(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]
     def cast(draft: Draft, line: tuple[Step, str, int]) -> None:
         draft.first(line[0].address, line[1], "cast", format=name)
 
-    matrices = [each for each in read if each[2] == 2]
-    vectors = [each for each in read if each[2] == 1 and name in FLOATS]
+    # of experts there are several: matrices have three axes, biases two
+    small = [each for each in read if each[2] == 1 or each[1] == "bias"]
+    vectors = small if name in FLOATS else []
+    matrices = [
+        each for each in read if each not in small and (each[2] == 2 or each[1] == "weight")
+    ]
     for chosen, said in (
         (matrices, _("it follows if the weights are rounded to {other}; the model has them finer")),
         (matrices and vectors and read,
@@ -163,7 +167,10 @@ def _in_whole_steps(numbers: Data) -> bool:
     """Whether numbers of a fine format are whole multiples of the largest one over 127."""
     if len(numbers) < ENOUGH:
         return False
-    steps = numbers / (np.abs(numbers).max() / LEVELS)
+    unit = np.abs(numbers).max() / LEVELS
+    if not unit:  # the smallest floats have no smaller step
+        return False
+    steps = numbers / unit
     return bool((np.abs(steps - np.rint(steps)) < WHOLE).all())
 
 

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.suspects.attention_back import attention_back_suspects
+from byhand.checking.suspects.caps import cap_suspects
 from byhand.checking.suspects.casts import cast_suspects
 from byhand.checking.suspects.dropout import dropout_suspects
 from byhand.checking.suspects.ends import end_suspects
+from byhand.checking.suspects.expert_answers import expert_answer_suspects
 from byhand.checking.suspects.experts import expert_suspects
 from byhand.checking.suspects.heads import head_suspects
 from byhand.checking.suspects.losses import loss_suspects
@@ -44,9 +46,11 @@ Source = Callable[[Scene], Iterator[Edit]]
 FORTH: tuple[Source, ...] = (
     mlp_suspects,
     expert_suspects,
+    expert_answer_suspects,
     norm_suspects,
     score_suspects,
     sink_suspects,
+    cap_suspects,
     rotary_suspects,
     head_suspects,
     end_suspects,

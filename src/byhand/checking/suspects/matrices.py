@@ -106,7 +106,7 @@ def _reread_turned(scene: Scene, draft: Draft, step: Step) -> None:
 
 
 def _biases(scene: Scene) -> Iterator[Edit]:
-    every = [step for step in scene.of("linear") if "bias" in step.inputs]
+    every = [step for step in scene.of("linear", "expert_linear") if "bias" in step.inputs]
     for steps, apart in together_and_apart(every):
         name = steps[0].inputs["bias"].removeprefix(WEIGHT)
         yield from made(scene,

@@ -6,6 +6,8 @@ logits of a large vocabulary.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,29 +19,125 @@ from byhand.numbers.allowed import Range
 from byhand.numbers.allowed.ranges import TYPICAL, wide
 
 
+@dataclass(frozen=True)
+class When:
+    """The entries that a sign or a size chooses."""
+
+    kind: str  # "below", "above": by value; "small", "large": by size
+    limit: float = 0.0
+
+    def chooses(self, data: Data) -> Data:
+        """Whether each entry is chosen."""
+        size = np.abs(data)
+        chosen: Data = {
+            "below": data < self.limit,
+            "above": data > self.limit,
+            "small": size <= self.limit,
+            "large": size >= self.limit,
+        }[self.kind]
+        return chosen
+
+
 class Pieces(Edited):
     """Edited numbers, with operations on pieces of a line."""
 
-    def weighed(self, x: Range, *, factors: Data, relative: float = 0.0) -> Range:
-        """Each entry times its own factor, which an implementation has up to `relative`."""
+    def weighed(
+        self, x: Range, *, factors: Data, relative: float = 0.0, when: When | None = None
+    ) -> Range:
+        """Each entry times its own factor, which an implementation has up to `relative`.
+
+        With `when`, only the entries that a sign or a size chooses.
+        """
         each = np.array(np.broadcast_to(factors, x.shape), dtype=np.float64)
-        weighed = self.multiply(x, Range(each, relative=relative or 0.0))
+        if when is not None:
+            each = np.where(when.chooses(wide(self._read(x).mid)), each, 1.0)
+        usual = np.abs(each) * (TYPICAL * relative) if relative else None
+        weighed = self.multiply(x, Range(each, None, usual, relative=relative))
         if not each.all():  # no rounding makes anything else of a product with 0
             for part in (weighed.rad, weighed.usual):
                 if part is not None:
                     part[each == 0] = 0.0
         return self._where_changed(each != 1.0, weighed, x)
 
-    def plus_each(self, x: Range, *, summands: Data, off: float = 0.0) -> Range:
-        """Each entry plus its own summand, which is known up to `off`."""
+    def plus_each(
+        self, x: Range, *, summands: Data, off: float = 0.0, when: When | None = None
+    ) -> Range:
+        """Each entry plus its own summand, which is known up to `off`; `when` as in `weighed`."""
         each = np.array(np.broadcast_to(summands, x.shape), dtype=np.float64)
+        if when is not None:
+            each = np.where(when.chooses(wide(self._read(x).mid)), each, 0.0)
         around = np.full(x.shape, off)
         total = self.add(x, Range(each, around, around / 2))
         return self._where_changed(each != 0.0, total, x)
 
+    def set_to(self, x: Range, *, value: float, where: Data) -> Range:
+        """x with one number in some entries."""
+        there = self._stored(np.full(x.shape, value), None)
+        return self._where_changed(np.broadcast_to(where, x.shape), there, x)
+
+    def averaged(self, x: Range, *, axis: int, places: Sequence[int]) -> Range:
+        """x with the mean of some slices along an axis in the place of each of them."""
+        total = self.taken_mean(x, axis, places)
+        chosen = np.zeros(x.shape, dtype=bool)
+        np.moveaxis(chosen, axis, 0)[list(places)] = True
+        return self._where_changed(chosen, total, x)
+
+    def taken_mean(self, x: Range, axis: int, places: Sequence[int]) -> Range:
+        """The mean of some slices along an axis, in every slice."""
+        x = self._read(self.present(x))
+        rad, usual, count = x.radius(), x.usual, len(places)
+
+        def mean(data: Data) -> Data:
+            return np.asarray(np.take(data, places, axis=axis).mean(axis=axis, keepdims=True))
+
+        size = mean(np.abs(wide(x.mid)))
+        room = size * (count * self.precision.work.half)
+        parts = (
+            mean(wide(x.mid)),
+            room if rad is None else room + mean(rad),
+            None if usual is None else np.sqrt(mean(np.square(usual)) / count),
+        )
+        mid, off, spread = (
+            None if part is None else np.array(np.broadcast_to(part, x.shape)) for part in parts
+        )
+        assert mid is not None
+        return self._stored(mid, off, spread)
+
+    def largest_alone(self, x: Range, *, count: int, again: bool) -> Range:
+        """Of each row the largest entries alone, the others 0; `again`: they sum to 1 again."""
+        x = self._read(x)
+        mid = wide(x.mid)
+        least = np.sort(mid, axis=-1)[..., -count, None]
+        kept = mid >= least
+        factor = np.ones(mid.shape)
+        if again:
+            total = np.where(kept, mid, 0.0).sum(axis=-1, keepdims=True)
+            factor = np.broadcast_to(1 / np.where(total > 0, total, 1.0), mid.shape)
+        relative = 8 * self.precision.work.half
+        return self.weighed(x, factors=np.where(kept, factor, 0.0), relative=relative)
+
+    def to_length(self, x: Range, *, length: float, longer: bool) -> Range:
+        """Each row scaled to a length; `longer`: only the rows that are longer."""
+        x = self._read(x)
+        own = np.linalg.norm(wide(x.mid), axis=-1, keepdims=True)
+        factors = np.where(own > 0, length / np.where(own > 0, own, 1.0), 1.0)
+        factors = np.minimum(factors, 1.0) if longer else factors
+        return self.weighed(x, factors=factors, relative=16 * self.precision.work.half)
+
+    def to_multiples(self, x: Range, *, step: float) -> Range:
+        """x rounded to whole multiples of a step."""
+        return self._once_more(self.rounded(x, lambda data: np.rint(data / step) * step))
+
+    def copied(self, x: Range) -> Range:
+        """The value, stored once more: what comes back after something was added and taken off."""
+        mid, rad = wide(x.mid), x.radius()
+        largest = np.abs(mid).max(axis=-1, keepdims=True, initial=0.0) if mid.ndim else np.abs(mid)
+        room = np.broadcast_to(largest * (4 * self.precision.work.half), mid.shape)
+        return self._once_more(Range(mid, room if rad is None else rad + room, x.usual, x.absent))
+
     def patched(self, x: Range, y: Range, *, where: Data) -> Range:
         """x with the entries of y where `where` is True; y may have another shape."""
-        other = self.moved(lambda data: data.reshape(x.shape), self.present(y))
+        other = self.moved(lambda data: data.reshape(x.shape), self.copied(self.present(y)))
         return self._where_changed(np.broadcast_to(where, x.shape), other, x)
 
     def picked(self, x: Range, *, order: Data) -> Range:
@@ -96,9 +194,10 @@ class Pieces(Edited):
         """x rounded to so many decimals, as floats hold them."""
         return self._once_more(self.rounded(x, lambda data: np.round(data, places)))
 
-    def limited(self, x: Range, *, low: float, high: float) -> Range:
-        """Each entry, at least `low` and at most `high`; ±∞ stand for no limit."""
-        return self._once_more(self.rounded(x, lambda data: np.clip(data, low, high)))
+    def limited(self, x: Range, *, low: float, high: float, where: Data | None = None) -> Range:
+        """Each entry, or some, at least `low` and at most `high`; ±∞ stand for no limit."""
+        near = self._once_more(self.rounded(x, lambda data: np.clip(data, low, high)))
+        return near if where is None else self._where_changed(where, near, x)
 
     def _once_more(self, near: Range) -> Range:
         """Rounded numbers, worked out and stored in the format: some roundings more."""

@@ -39,7 +39,7 @@ class ReadOff(Pieces):
 
     @quiet(all="ignore")
     def weighted_sum(self, *, factors: Sequence[float], **terms: Any) -> Range:
-        """Σ factor·term, in any order, stored once for each factor that is not 1 and once more."""
+        """Σ factor·term, in any order."""
         store = self.precision.store
         mid, rad, usual, size = (np.zeros(()) for _part in range(4))
         for factor, term in zip(factors, terms.values(), strict=True):
@@ -52,11 +52,10 @@ class ReadOff(Pieces):
             rad = rad if radius is None else rad + radius * abs(factor)
             usual = usual + np.square(0.4 * own * part)
             usual = usual if x.usual is None else usual + np.square(x.usual * factor)
-        more = max(0, len(terms) - 2)
-        usual = usual + more * np.square(0.4 * store.half * size)
-        return self._stored(
-            np.asarray(mid), np.asarray(rad + more * store.half * size), np.sqrt(usual)
-        )
+        # in any order: every sum on the way may be stored
+        rad = rad + len(terms) * store.half * size
+        usual = usual + (len(terms) - 1) * np.square(0.3 * store.half * size)
+        return self._stored(mid, rad, np.sqrt(usual))
 
     @quiet(all="ignore")
     def bent(self, x: Any, *, curve: Callable[[Data], Data]) -> Range:
@@ -112,3 +111,15 @@ class ReadOff(Pieces):
         return self._part(
             p, mid + after, np.asarray(off), np.asarray(usual), Origin(centred=centred)
         )
+
+    def rounded_as(self, x: Any, *, how: Callable[[Data], Data]) -> Range:
+        """The value rounded in a way of its own, row by row."""
+        x = self._read(x)
+        rows = self.merge_heads(x) if x.ndim == 3 else x
+        return self.rounded(rows, how)
+
+    def weighed_rows(self, x: Any, *, factors: Data) -> Range:
+        """Rows, heads side by side, with a factor for each entry."""
+        x = self._read(x)
+        rows = self.merge_heads(x) if x.ndim == 3 else x
+        return self.weighed(rows, factors=factors, relative=2.0**-24)

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byhand.checking.suspects.casts import rounded_to
+
 Data = npt.NDArray[Any]
 Rewriting = Callable[[Data], Data]
 NF4 = (  # the levels of the 4-bit normal float, from the quantiles of a normal distribution
@@ -99,46 +101,58 @@ def _by_group(numbers: Data | float) -> Data:
 
 @dataclass(frozen=True)
 class Quantised:
-    """Weights in few levels: by output, by input or in groups of inputs, each with its scale."""
+    """Weights in few levels: by output, or in groups of inputs, each with its scale.
 
-    levels: str  # "int8", "int4", "int4 with a zero point", "nf4"
-    by: int | str  # the size of a group of input channels, "output", "input" or "matrix"
+    `scales` takes the scale of the group so many before, `zero` adds to every level.  `format` is
+    the format in which a port works this out, where that is narrow.
+    """
+
+    levels: str  # "int8", "int4", "int4 with a zero point", "nf4", …
+    by: int | str  # the size of a group of input channels, "output" or "matrix"
+    scales: int = 0
+    zero: int = 0
+    format: str | None = None
 
     def __call__(self, data: Data) -> Data:
         wide = np.where(np.isfinite(data), data, 0.0).astype(np.float64)
         inputs, outputs = wide.shape
         if self.by == "matrix":
             grouped = wide.reshape(1, -1, 1)
-        elif self.by == "input":
-            grouped = wide[:, :, None]
         else:
             size = inputs if self.by == "output" else int(self.by)
             grouped = wide.reshape(inputs // size, size, outputs)
-        return _levelled(self.levels, grouped).reshape(data.shape).astype(data.dtype)
+        return self._levelled(grouped).reshape(data.shape).astype(data.dtype)
 
+    def _held(self, values: Data) -> Data:
+        return values if self.format is None else rounded_to(self.format, values)
 
-def _levelled(levels: str, groups: Data) -> Data:
-    """Each group, along its middle axis, rounded to its levels."""
-    low = groups.min(axis=1, keepdims=True)
-    high = groups.max(axis=1, keepdims=True)
-    most = np.maximum(np.abs(low), np.abs(high))
-    if levels == "int4 with a zero point":
-        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-        step = _not_zero((high - low) / 15)
-        zero = np.rint(-low / step)
-        return np.asarray((np.clip(np.rint(groups / step) + zero, 0, 15) - zero) * step)
-    if levels == "nf4":
-        scale = _not_zero(most)
-        marks = np.asarray(NF4)
-        between = (marks[1:] + marks[:-1]) / 2
-        return np.asarray(marks[np.searchsorted(between, groups / scale)] * scale)
-    if levels == "int4 as llama.cpp has it":  # the entry of the largest size becomes -8
-        largest = np.where(high > -low, high, low)
-        step = _not_zero(largest / -8)
-        return np.asarray(np.clip(np.trunc(groups / step + 8.5), 0, 15) * step - 8 * step)
-    top = 127.0 if levels == "int8" else 7.0
-    step = _not_zero(most / top)
-    return np.asarray(np.rint(groups / step) * step)
+    def _levelled(self, groups: Data) -> Data:
+        """Each group, along its middle axis, rounded to its levels."""
+        if self.levels.startswith("multiples of 1/"):
+            grid = float(self.levels.removeprefix("multiples of 1/"))
+            return np.asarray(np.rint(groups * grid) / grid)
+        if self.levels == "powers of two":
+            with np.errstate(divide="ignore"):
+                powers = np.exp2(np.rint(np.log2(np.abs(groups))))
+            return np.asarray(np.sign(groups) * powers)
+        low = groups.min(axis=1, keepdims=True)
+        high = groups.max(axis=1, keepdims=True)
+        most = np.maximum(np.abs(low), np.abs(high))
+        if self.levels == "nf4":
+            scale, marks = _not_zero(most), np.asarray(NF4)
+            place = np.searchsorted((marks[1:] + marks[:-1]) / 2, groups / scale)
+            return np.asarray(marks[place] * np.roll(scale, self.scales, axis=0))
+        if self.levels == "int4 with a zero point":
+            step = _not_zero(self._held((high - low) / 15))
+            zero = np.rint(self._held(-low / step))
+            whole = np.clip(np.rint(self._held(groups / step)) + zero, 0, 15) - zero
+        elif self.levels == "int4 as llama.cpp has it":  # the largest entry becomes -8
+            step = _not_zero(np.where(high > -low, high, low) / -8)
+            whole = np.clip(np.trunc(groups / step + 8.5), 0, 15) - 8
+        else:
+            step = _not_zero(self._held(most / (127.0 if self.levels == "int8" else 7.0)))
+            whole = np.rint(self._held(groups / step))
+        return self._held((whole + self.zero) * np.roll(step, self.scales, axis=0))
 
 
 def _not_zero(step: Data) -> Data:
@@ -167,3 +181,71 @@ class Mapped:
                 "half": lambda each: each / 2,
             }
             return np.asarray(ways[self.how](x)).astype(data.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Blended:
+    """A mixture with another matrix: (1 - share)·own + share·other."""
+
+    other: Data
+    share: float
+
+    def __call__(self, data: Data) -> Data:
+        mixed = data.astype(np.float64) * (1 - self.share) + self.other * self.share
+        return np.asarray(mixed.astype(data.dtype))
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The smallest entries replaced by 0: a share of the whole matrix, or of each output."""
+
+    share: float
+    by_output: bool = False
+    also: bool = True  # whether entries of the limit's own size are 0 as well
+
+    def __call__(self, data: Data) -> Data:
+        sizes = np.abs(data.astype(np.float64))
+        limit = self.limit(sizes)
+        kept = sizes > limit if self.also else sizes >= limit
+        return np.where(kept, data, np.zeros((), dtype=data.dtype))
+
+    def limit(self, sizes: Data) -> Data:
+        """The size below which entries are 0."""
+        axis = 0 if self.by_output else None
+        return np.asarray(np.quantile(sizes, self.share, axis=axis, method="lower"))
+
+
+@dataclass(frozen=True)
+class HeadsAveraged:
+    """The outputs of every head replaced by their mean over the heads."""
+
+    heads: int
+
+    def __call__(self, data: Data) -> Data:
+        apart = data.astype(np.float64).reshape(len(data), self.heads, -1)
+        mean = np.broadcast_to(apart.mean(axis=1, keepdims=True), apart.shape)
+        return mean.reshape(data.shape).astype(data.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Replaced:
+    """Another array altogether."""
+
+    values: Data
+
+    def __call__(self, data: Data) -> Data:
+        return np.asarray(self.values).astype(data.dtype)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Significands of so many bits, rounded or cut off."""
+
+    bits: int
+    cut: bool = False
+
+    def __call__(self, data: Data) -> Data:
+        part, exponent = np.frexp(np.asarray(data, dtype=np.float64))
+        whole = np.ldexp(part, self.bits)
+        whole = np.trunc(whole) if self.cut else np.rint(whole)
+        return np.asarray(np.ldexp(whole, exponent - self.bits)).astype(data.dtype)

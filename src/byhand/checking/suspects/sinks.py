@@ -8,6 +8,7 @@ from math import log
 
 from byhand.checking.suspects.mistakes import Mistake, first, made, reading
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
+from byhand.expression import Call, Number
 from byhand.language import _
 from byhand.plan import Step
 
@@ -32,7 +33,21 @@ def sink_suspects(scene: Scene) -> Iterator[Edit]:
         Mistake("sink-zero",
                 _("it follows if every sink is 0; the model has learned ones"),
                 change, first("sinks", "scaled", factor=Fraction(0)), 1),
+        Mistake("sink-base",
+                _("it follows if 2^sink enters the softmax; the model says e^sink"),
+                change, first("sinks", "scaled", factor=Call("ln", Number(Fraction(2)))), 1),
+        Mistake("sink-order",
+                _("it follows if the sinks are read by a head's place in its group first; the "
+                  "model has them in the order of the heads"),
+                change, lambda draft, step: _by_place(scene, draft, step), 1),
     )  # fmt: skip
+
+
+def _by_place(scene: Scene, draft: Draft, step: Step) -> None:
+    attention = scene.attention(step.address)
+    groups = attention.heads // attention.kv_heads
+    order = [kv * groups + place for place in range(groups) for kv in range(attention.kv_heads)]
+    draft.first(step.address, "sinks", "taken", axis=0, order=tuple(order))
 
 
 def _scaled(scene: Scene, draft: Draft, step: Step) -> None:

@@ -43,6 +43,12 @@ def _totals(scene: Scene) -> Iterator[Edit]:
         kind, _colon, name = kind.partition(":")
         said, change = _missing(kind, name)
         yield from made(scene, lines, Mistake(kind, said, change, _without))
+        if kind == "norm-mean-missing":
+            yield from made(scene, lines, Mistake(
+                "norm-mean-twice",
+                _("it follows if the norm is taken back with its mean twice: mean(grad) is "
+                  "subtracted two times"),
+                _("subtract mean(grad) of each row once"), _again, 2))  # fmt: skip
 
 
 def _droppable(scene: Scene, total: Step) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -86,6 +92,12 @@ def _without(draft: Draft, line: tuple[Step, tuple[str, ...]]) -> None:
         draft.keep(step.address, *left.values())
     else:
         draft.change(step.address, inputs=left, only=True)
+
+
+def _again(draft: Draft, line: tuple[Step, tuple[str, ...]]) -> None:
+    step, roles = line
+    reads = draft[step.address].inputs
+    draft.change(step.address, inputs={f"{role} again": reads[role] for role in roles})
 
 
 def _missing(kind: str, name: str) -> tuple[str, str]:

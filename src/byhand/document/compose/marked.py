@@ -192,6 +192,9 @@ def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[st
         yield "usual", text.format(times=written(times_text(line.times or 0.0)))
         if line.verdict.follows is not False and line.worst is not None:
             yield "worst", _worst_sentence(line, line.worst, written)
+    elif line.verdict is Verdict.UNJUDGED and line.near and line.times is not None:
+        text = _("as near as rounding usually leaves it: {times} of its usual error")
+        yield "usual", text.format(times=written(times_text(line.times)))
     if line.like is not None:
         yield "suspect", _("the same mistake as in {address}").format(address=line.like)
         return

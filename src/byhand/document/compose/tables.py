@@ -312,10 +312,10 @@ class Tables:
             return
         shown = self.window.head_places(len(data))
         for head in shown:
-            which = (
-                _("expert {which}") if self.parameters[name].part == "mlp" else _("head {which}")
-            )
-            own = f"{title}, {which.format(which=head)}" if len(data) > 1 else title
+            which = _("head {head}").format(head=head)
+            if self.parameters[name].part == "mlp":
+                which = _("expert {expert}").format(expert=head)
+            own = f"{title}, {which}" if len(data) > 1 else title
             table = self._weight_table(name, own, data[head], (head,))
             if head == shown[-1] and len(shown) < len(data):
                 more = left_out_text(0, 0, len(data) - len(shown))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from math import frexp, inf, sqrt
 
 import numpy as np
 
 from byhand.expression import Expression
 from byhand.numbers.allowed.admitting import constant
-from byhand.numbers.allowed.precisions import FLOAT32, OWN, ROW, Precision
+from byhand.numbers.allowed.precisions import CHAIN, FLOAT32, OWN, ROW, Precision
 from byhand.numbers.allowed.ranges import (
     CHUNK,
     Data,
@@ -44,6 +45,7 @@ class Attention(Rounding):
         table: Array | None = None,
         slopes: Array | None = None,
         scale: Expression | None = None,
+        cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
         keys: Sequence[int],
@@ -78,6 +80,8 @@ class Attention(Rounding):
             # or scaled before: what is lost below the normal numbers meets the other side
             longest = max(_longest(q), _longest(k))
             rad += 2 * p.work.least * max(1.0, sqrt(abs(factor))) * longest
+        if cap is not None:
+            mid, rad, usual = _capped(p, float(cap), mid, rad, usual)
         if slopes is not None:
             rad += (np.abs(mid) + rad) * store + kept.least
             mid = self._less_distances(mid, rad, self.admit(slopes), queries, keys)
@@ -176,6 +180,19 @@ def _summed(p: Precision, counts: Data) -> Data:
     """The largest relative errors of sums of so many products."""
     unit = p.accumulate.half
     return added_up(counts, unit) if p.coarse else gammas(counts, unit)
+
+
+def _capped(p: Precision, cap: float, mid: Data, rad: Data, usual: Data) -> tuple[Data, Data, Data]:
+    """c·tanh(x/c), whose slope is at most 1; products and quotients may be stored on the way."""
+    kept = p.work.half + p.store.half
+    bent: Data = cap * np.tanh(mid / cap)
+    size = np.abs(bent)
+    # of x, stored, of the quotient and of the cap; x·(1 - tanh²(x/c)) is at most |c·tanh(x/c)|
+    off = size * (4 * kept + p.function + 16 * OWN) * (1 + 8 * kept)
+    room = rad * (1 + 4 * kept) + off + 4 * (p.work.least + p.store.least) * (1 + cap)
+    room = np.where(np.isfinite(rad), np.minimum(room, 2.0 * cap * (1 + 8 * kept)), room)
+    inner = usual * (1 - np.square(np.tanh(mid / cap))) + size * (0.6 * kept)
+    return bent, room, inner
 
 
 def _most(x: Range) -> Data:
@@ -288,6 +305,8 @@ def shares_of(p: Precision, x: Range, *, shifted: bool = False) -> tuple[Data, D
     if p.cast:
         usual += np.abs(wide(x.mid)) * (0.4 * p.cast)
     usual += 0.6 * unit + p.usual_sum(n, ROW)[0]
+    if n > ROW:
+        usual += _swamped(mid, p)
     large = usual > UNKNOWN
     usual *= mid
     if large.any():
@@ -297,6 +316,18 @@ def shares_of(p: Precision, x: Range, *, shifted: bool = False) -> tuple[Data, D
         shared = mid * np.sqrt(np.square(moved).sum(axis=-1, keepdims=True))
         usual = np.sqrt(np.square(usual) + np.square(moved) + np.square(shared))
     return mid, rad, usual
+
+
+def _swamped(shares: Data, p: Precision) -> Data:
+    """The usual error of long sums whose small terms are lost beside the largest, as shares.
+
+    A term below half a unit of the partial sum is lost whole.  That is all of them where terms are
+    added one after the other, and one in 8 or 16 where as many sums are kept side by side.
+    """
+    half = p.rows.half
+    lost = np.where(shares < half * shares.max(axis=-1, keepdims=True), shares, 0.0)
+    error: Data = lost.sum(axis=-1, keepdims=True) / 4
+    return error + 0.35 * half * sqrt(min(shares.shape[-1], CHAIN) / 3)
 
 
 def share_radius(mid: Data, off: Data) -> Data:

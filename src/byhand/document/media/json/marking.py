@@ -3,7 +3,7 @@
     {"model", "follows", "passed", "summary",
      "texts": [{"text", "label", "tokens", "precision", "follows", "passed", "first_error",
                 "lines": [{"address", "name", "source", "verdict", "follows", "share", "times",
-                           "unusual", "entries", "outside", "reason", "like", "blocks",
+                           "unusual", "near", "entries", "outside", "reason", "like", "blocks",
                            "uses",
                            "worst": {"address", "index", "claimed", "expected", "allowed",
                                      "difference"},
@@ -13,6 +13,7 @@
                            "described": [sentence], "ask": step}],
                 "unmatched": [{"name", "source", "reason", "hint", "misfit"}]}]}
 
+`near`: as near to what is expected as rounding usually leaves it, where that is known.
 `follows`: no line was found that does not follow.  `passed`: moreover, something was judged, and
 everything could be.  `suspects` are causes, confirmed by working the edited plan out; `described`
 is true of the numbers, whatever the cause; `ask` is the step to dump next.  A verdict is one of
@@ -73,6 +74,7 @@ def _line(line: Marked) -> dict[str, Any]:
         "share": number(line.share),
         "times": number(line.times),
         "unusual": line.unusual,
+        "near": line.near,
         "entries": line.entries,
         "outside": line.outside,
         "worst": None

@@ -154,10 +154,10 @@ class Operations(LearningFormulas):
         position, expert = index
         table = self.tables[step.inputs["x"]]
         own = self.at(step.inputs["x"], index, here)
-        larger = f"SUMPRODUCT(--({self.row(step.inputs['x'], (position,), here)}>{own}))"
+        larger = f"SUMPRODUCT(({self.row(step.inputs['x'], (position,), here)}>{own})*1)"
         if expert:
             ends = table.cell((position, 0)), table.cell((position, expert - 1))
-            larger += f"+SUMPRODUCT(--({refer(*ends, sheet=here)}={own}))"
+            larger += f"+SUMPRODUCT(({refer(*ends, sheet=here)}={own})*1)"
         return f"IF({larger}<{step.attributes['count']},1,0)"
 
     def _expert_shares(self, step: Step, index: Index, here: str) -> str:
