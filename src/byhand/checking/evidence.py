@@ -67,12 +67,7 @@ class Trial:
     def rank(self) -> tuple[float, int, bool, int]:
         """How badly it fits and how much it assumes; the smallest comes first."""
         fit = self.judged.times or 0.0  # None: nothing is rounded
-        return (0.0 if fit <= USUAL else fit), *self.price
-
-    @property
-    def price(self) -> tuple[int, bool, int]:
-        """How much it assumes: numbers that were read off, a mistake without a name of its own."""
-        return self.edit.fitted, self.edit.read, self.edit.unlikely
+        return (0.0 if fit <= USUAL else fit), *self.edit.price
 
     def suspect(self) -> Suspect:
         """The trial as a cause."""
@@ -233,7 +228,7 @@ def _says_it_all(simpler: Trial, trial: Trial) -> bool:
     if simpler.edit.fitted < trial.edit.fitted or simpler.edit.sentence == trial.edit.sentence:
         return True
     return _same(simpler.judged, trial.judged) and (
-        simpler.edit.kind == trial.edit.kind or simpler.price < trial.price
+        simpler.edit.kind == trial.edit.kind or simpler.edit.price < trial.edit.price
     )
 
 

@@ -102,7 +102,7 @@ def explains_a_part(trial: Trial, before: Judged) -> bool:
 
 
 def _what_is_wrong_still(trial: Trial) -> tuple[int, int, bool, int]:
-    return int((trial.judged.shares > 1).sum()), *trial.price
+    return int((trial.judged.shares > 1).sum()), *trial.edit.price
 
 
 # ------------------------------------------------------------------------ the parts of a line

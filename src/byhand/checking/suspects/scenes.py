@@ -42,6 +42,11 @@ class Edit:
     # makes the same mistake in another draft of the plan
 
     @property
+    def price(self) -> tuple[int, bool, int]:
+        """How much it assumes: numbers that were read off, a mistake without a name of its own."""
+        return self.fitted, self.read, self.unlikely
+
+    @property
     def changed(self) -> frozenset[str]:
         """The addresses of the lines that were written in."""
         return frozenset(step.address for step in self.plan if step.address.startswith(SUSPECT))
