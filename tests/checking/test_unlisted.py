@@ -18,12 +18,15 @@ from benchmarks.unlisted.truth import places, tells
 from byhand import forward
 
 SELECTION = (
-    ("scores-times-09", "gpt2", "float32"),
-    ("heads-rotated", "gpt_neox", "bfloat16"),
     ("gain-squared", "gpt2", "float32"),
     ("one-sign", "llama", "float32"),
     ("int4-groups", "gpt_neox", "float32"),
-    ("noisy-matrix", "llama", "bfloat16"),
+    ("lora-rank-1", "gpt2", "float32"),
+    ("last-row-stale", "llama", "float32"),
+    ("noisy-stream", "llama", "float32"),
+    ("crude-root", "llama", "float32"),
+    ("rows-exchanged-in-stream", "gpt2", "bfloat16"),
+    ("tokens-exchanged", "gpt2", "bfloat16"),
     ("one-sign+rows-exchanged", "gpt2", "float32"),
 )
 
