@@ -15,11 +15,12 @@ from byhand import forward
 
 RECORDED = {each.name: each for each in tour.recorded()}
 REPLAYED = (
-    "scaled-frequencies-dropped", "base-hard-coded", "pairs-not-converted", "magnitude-squared",
-    "slopes-of-any-number", "padding-takes-positions", "scale-of-the-other-width",
-    "window-one-too-wide", "sinks-never-bound", "sink-in-two-parts", "shares-of-all",
-    "scores-for-shares", "shares-by-rank", "eps-hard-coded", "divided-by-the-reciprocal",
-    "exact-gelu", "packed-by-group", "every-new-token-is-first", "stale-tail", "one-coarse-factor",
+    "scaled-frequencies-dropped", "base-hard-coded", "pairs-not-converted",
+    "magnitude-divided-out", "slopes-of-any-number", "padding-takes-positions",
+    "mask-from-the-wrong-corner", "window-one-too-wide", "sink-in-two-parts", "shares-of-all",
+    "scores-for-shares", "shares-by-rank", "eps-hard-coded", "last-gain-without-its-one",
+    "parallel-for-all", "packed-by-group", "packed-texts-see-each-other",
+    "every-new-token-is-first", "stale-tail", "cache-scale-of-zero", "squares-overflow",
     "head-overwritten", "head-without-its-bias",
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from byhand.checking.differences.difference import Description, Floats, Reading
-from byhand.checking.differences.product import Product
+from byhand.checking.differences.product import Product, good
 from byhand.checking.differences.told import told
 from byhand.checking.suspects.casts import FLOATS, rounded_to
 from byhand.checking.suspects.rewritings import Cut
@@ -54,7 +54,8 @@ def _roundings(product: Product) -> Iterator[tuple[str, Rounds, Rounds | None]]:
             "tensor": _("int{bits} with one scale"),
             "zero point by row": _("int{bits} with a scale and a zero point for each row"),
         }[by]
-        yield words.format(bits=bits_), partial(_whole, bits=bits_, by=by), None
+        for form in ("float32", own) if bits < 24 else ("float64",):
+            yield words.format(bits=bits_), partial(_whole, bits=bits_, by=by, form=form), None
     for width in (9, 10, 11, 12):
         for cut in (False, True):
             if width < bits:
@@ -74,15 +75,20 @@ def _scaled(x: Floats, *, name: str, most: float, by: str) -> Floats:
     return np.asarray(rounded_to(name, x / scale) * scale)
 
 
-def _whole(x: Floats, *, bits: int, by: str) -> Floats:
+def _whole(x: Floats, *, bits: int, by: str, form: str) -> Floats:
+    """Whole numbers times a scale, worked out in a format."""
     top = 2.0 ** (bits - 1) - 1
+
+    def held(values: Floats) -> Floats:
+        return rounded_to(form, values) if form in FLOATS else values
+
     if by == "zero point by row":
         low, high = x.min(axis=-1, keepdims=True), x.max(axis=-1, keepdims=True)
-        step = np.where(high > low, (high - low) / (2.0**bits - 1), 1.0)
-        return np.asarray(np.rint((x - low) / step) * step + low)
+        step = held(np.where(high > low, (high - low) / (2.0**bits - 1), 1.0))
+        return held(np.rint(held((x - low) / step)) * step + low)
     largest = np.abs(x).max(axis=-1, keepdims=True) if by == "row" else np.abs(x).max()
-    step = np.where(largest > 0, largest / top, 1.0)
-    return np.asarray(np.rint(x / step) * step)
+    step = held(np.where(largest > 0, largest / top, 1.0))
+    return held(np.rint(held(x / step)) * step)
 
 
 def _rounded(product: Product) -> Iterator[Reading]:
@@ -118,19 +124,26 @@ def _round(draft: Draft, step: Step, *, rounds: Rounds, matrix: Rounds | None) -
 
 def _solved(product: Product) -> Iterator[Reading]:
     """The rows that entered, by least squares, beside those of the model."""
+    inputs, outputs = product.matrix.shape
+    some = np.arange(0, outputs, max(1, outputs // (3 * inputs)))
     bias = 0.0 if product.bias is None else product.bias
-    unit = 1 / np.sqrt(np.square(product.room).mean(axis=0))  # of each output
-    matrix = product.matrix * unit
+    room = product.room[:, some]
+    unit = 1 / np.sqrt(np.square(room).mean(axis=0))  # of each output
+    matrix = product.matrix[:, some] * unit
+    aim = (product.claimed[:, some] - (0.0 if product.bias is None else product.bias[some])) * unit
     with np.errstate(all="ignore"):
         try:
-            rows = np.linalg.lstsq(matrix.T, ((product.claimed - bias) * unit).T, rcond=1e-9)[0].T
             inverse = np.linalg.inv(matrix @ matrix.T)
         except np.linalg.LinAlgError:
             return
+        rows = (aim @ matrix.T) @ inverse
+        left = (rows @ matrix - aim) / (room * unit)
     sure = np.sqrt(np.abs(np.diag(inverse)))  # of each input
-    if not np.isfinite(rows).all() or not product.fits(rows @ product.matrix + bias):
+    if not np.isfinite(rows).all() or not good(left, product.off[:, some] / room):
         return
-    scale = float(np.sqrt(np.mean(np.square(product.room * unit))))
+    if not product.fits(rows @ product.matrix + bias):
+        return
+    scale = float(np.sqrt(np.mean(np.square(room * unit))))
     yield from _dropped(product, rows, np.maximum(sure * scale, 1e-12))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.differences.difference import Description, Floats, Reading
+from byhand.checking.differences.matrix_blocks import block_readings
 from byhand.checking.differences.matrix_more import cut_readings, more_kinds
 from byhand.checking.differences.product import (
     NARROW,
@@ -41,7 +42,8 @@ def kind_readings(product: Product) -> Iterator[Reading]:
     """The one way in which the whole matrix differs, if there is one."""
     if product.count < LEAST or not len(product.sample):
         return
-    for read in (_reordered, cut_readings, _levelled, _grouped, _shifted, _of_another, more_kinds):
+    for read in (_reordered, cut_readings, _levelled, _grouped, _shifted, block_readings,
+                 _of_another, more_kinds):  # fmt: skip
         found = list(read(product))
         yield from found
         if any(not isinstance(each, Description) for each in found):
@@ -321,26 +323,20 @@ def _levelled(product: Product) -> Iterator[Reading]:
 
 
 def _quantisations(product: Product) -> Iterator[Quantised]:
+    """Levels, scales and zero points, the usual ones first."""
     inputs = len(product.matrix)
     sizes = [size for size in (32, 64, 128, 16, 256) if inputs % size == 0 and size < inputs]
-    form = product.format_name if product.format_name in NARROW else None
-    yield Quantised("int8", "output")
-    yield Quantised("int4", "output")
-    for each in sizes:
-        yield from (Quantised(levels, each) for levels in LEVELS)
-    for each in sizes:
-        for levels in LEVELS[:3]:
-            yield from (Quantised(levels, each, scales=by) for by in (1, -1))
-            yield from (Quantised(levels, each, zero=by) for by in (1, -1))
-    if form is not None:
-        groups: list[int | str] = ["output", *sizes]
-        for size in groups:
-            yield from (Quantised(levels, size, format=form) for levels in LEVELS[:3])
-            yield from (Quantised(levels, size, scales=by, format=form)
-                        for levels in LEVELS[:3] for by in (1, -1))  # fmt: skip
-            yield from (Quantised(levels, size, zero=by, format=form)
-                        for levels in LEVELS[:3] for by in (1, -1))  # fmt: skip
-    yield from (Quantised(levels, "output") for levels in LEVELS[2:])
+    # with few bits, numbers halfway between two levels are many: the arithmetic decides
+    narrow = product.format_name in NARROW
+    forms = ("float32", product.format_name, None) if narrow else (None,)
+    groups: list[int | str] = ["output", *sizes]
+    for form in forms:
+        yield from (Quantised(levels, size, format=form) for size in groups for levels in LEVELS)
+    for form in forms:
+        for size in sizes:
+            for levels in LEVELS[:3]:
+                yield from (Quantised(levels, size, scales=by, format=form) for by in (1, -1))
+                yield from (Quantised(levels, size, zero=by, format=form) for by in (1, -1))
     yield from (Quantised(f"multiples of 1/{2**power}", "matrix") for power in range(3, 13))
     yield Quantised("powers of two", "matrix")
 
