@@ -39,6 +39,7 @@ AXES = {
     "vocab": "token",
     "tokens? of the vocabulary": "token",
 }
+ONE_LESS = re.compile(r"(?P<over>1/\()?\b1 [-−] (?P<part>0?\.\d+)(?(over)\))")
 WANTED = re.compile(r"\{(-?\d+(?:\.\d+)?(?:e-?\d+)?)\}")
 
 
@@ -58,9 +59,16 @@ def _says(sentence: str, pattern: str, ids: list[int]) -> bool:
 
 def _worded(sentence: str) -> str:
     """The same in the words of the patterns: axes by their names, each number of a list its own."""
+    sentence = ONE_LESS.sub(_one_less, sentence)
     for axis, word in AXES.items():
         sentence = re.sub(rf"\b{axis}s? (?=\d)", f"{word} ", sentence)
     return LISTED.sub(_each, sentence)
+
+
+def _one_less(match: re.Match[str]) -> str:
+    """0.9 for 1 − 0.1, and 1.25 for 1/(1 − 0.2)"""
+    rest = 1 - float(match["part"])
+    return f"{1 / rest if match['over'] and rest else rest:.9g}"
 
 
 def _each(match: re.Match[str]) -> str:
@@ -114,7 +122,7 @@ def _whole(replay: Replay, address: str) -> Line | None:
 def _judged(plan: Plan, replay: Replay, line: Line) -> Judged | None:
     try:
         judged = replay.judged(replay.try_edit(plan, line.claim.address), line)
-    except ByhandError:
+    except (ByhandError, ValueError, IndexError):  # an edit may hold the first text's own numbers
         return None
     return None if isinstance(judged, Missing) else judged
 

@@ -97,6 +97,7 @@ PART = Part({}, (r"head 3.*{0.25}", r"<2>.*exchanged"), (r"head 3\b",))
         ("it follows if head 3 is multiplied by 0.24998; the model does not", True, True),
         ("it follows if head 3 is multiplied by 1/4", True, True),
         ("heads 1, 3 and 5 are multiplied by 1/√16", True, True),
+        ("it follows if head 3 is multiplied by 1 − 0.75", True, True),
         ("it follows if head 3 is multiplied by 0.26", False, True),
         ("it follows if head 3 is wrong; the model says 0.25", False, True),
         ("it follows if head 13 is multiplied by 0.25", False, False),
