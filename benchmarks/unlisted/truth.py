@@ -8,7 +8,7 @@ the port gives for a text that the diagnosis has never seen.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -25,6 +25,7 @@ LEAST = 1e-12
 PREDICTED = 3.0  # × the usual rounding error, as a root mean square: what a true cause leaves
 CLEARLY = 4.0  # factor by which a cause must leave less than the model does
 OWN = re.compile(r";[^;]*\bthe (?:model|file|claims?|plan)\b.*", re.DOTALL)  # what should be
+AND = re.compile(r"; and with that,?")  # between two mistakes in one sentence
 NUMBER = re.compile(
     r"(?<![\w.√/])(?P<sign>[-−]?)(?:(?P<over>\d+(?:\.\d+)?)/)?(?P<root>√?)\(?"
     r"(?P<digits>\d{1,3}(?:,\d{3})+(?![\d\]])|\d+(?:\.\d+)?(?:e[-+−]?\d+)?)(?!\.?\d)(?!\])?"
@@ -45,7 +46,8 @@ WANTED = re.compile(r"\{(-?\d+(?:\.\d+)?(?:e-?\d+)?)\}")
 
 def says(sentence: str, patterns: Iterable[str], ids: list[int]) -> bool:
     """Whether a sentence says one of these; <3> in a pattern is the id of token 3."""
-    return any(_says(OWN.sub("", sentence), pattern, ids) for pattern in patterns)
+    halves = [OWN.sub("", half) for half in AND.split(sentence)]
+    return any(_says(half, pattern, ids) for half in halves for pattern in patterns)
 
 
 def _says(sentence: str, pattern: str, ids: list[int]) -> bool:
@@ -92,6 +94,11 @@ def _marked(match: re.Match[str], wanted: list[float]) -> str:
 def tells(sentence: str, part: Part, ids: list[int]) -> bool:
     """Whether a sentence says how the mistake was made."""
     return says(sentence, part.says, ids)
+
+
+def all_true(sentence: str, parts: Sequence[Part], ids: list[int]) -> bool:
+    """Whether a sentence tells mistakes that were made, and no others."""
+    return all(any(tells(half, part, ids) for part in parts) for half in AND.split(sentence))
 
 
 def places(sentence: str, part: Part, ids: list[int]) -> bool:

@@ -13,7 +13,7 @@ from benchmarks.planted import models
 from benchmarks.unlisted import measure
 from benchmarks.unlisted.changes import CHANGES, Part
 from benchmarks.unlisted.dumps import dump, thinned
-from benchmarks.unlisted.truth import places, tells
+from benchmarks.unlisted.truth import all_true, places, tells
 
 from byhand import forward
 
@@ -108,3 +108,10 @@ PART = Part({}, (r"head 3.*{0.25}", r"<2>.*exchanged"), (r"head 3\b",))
 def test_words_are_true_if_their_facts_are(sentence: str, how: bool, where: bool) -> None:
     ids = [5, 6, 77]
     assert (tells(sentence, PART, ids), places(sentence, PART, ids)) == (how, where)
+
+
+def test_a_sentence_with_a_true_and_a_false_half_is_not_true() -> None:
+    true, false = "head 3 is multiplied by 0.25; the model does not", "the norm is applied twice"
+    assert all_true(true, [PART], [0, 1, 2])
+    assert not all_true(f"{false}; and with that, {true}", [PART], [0, 1, 2])
+    assert tells(f"{true}; and with that, {true}", PART, [0, 1, 2])
