@@ -186,8 +186,9 @@ def _told(part: Part, line: Marked, judge: _Truth) -> tuple[str, str]:
         true = judge.told(sentence) and tells(sentence, part, judge.ids)
         if true or judge.predicted(line.claim.address, sentence):
             return CAUSE, sentence  # what predicts a new text has both mistakes of a pair
+    honest = (*line.described, *filter(judge.told, causes))
     for how, tell in ((DESCRIBED, tells), (PLACED, places)):
-        for sentence in (*line.described, *causes):
+        for sentence in honest:
             if tell(sentence, part, judge.ids):
                 return how, sentence
     return NOTHING, next(iter((*causes, *line.described)), "")
