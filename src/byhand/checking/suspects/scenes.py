@@ -37,8 +37,14 @@ class Edit:
     plan: Plan
     unlikely: int = 0  # orders edits that explain a claim equally well
     fitted: int = 0  # numbers that were read off the claim: each needs several entries to bear it
+    read: bool = False  # whether it was read off the difference: a named mistake is preferred
     again: Callable[[Draft], None] | None = field(default=None, repr=False, compare=False)
     # makes the same mistake in another draft of the plan
+
+    @property
+    def price(self) -> tuple[int, bool, int]:
+        """How much it assumes: numbers that were read off, a mistake without a name of its own."""
+        return self.fitted, self.read, self.unlikely
 
     @property
     def changed(self) -> frozenset[str]:
