@@ -269,7 +269,7 @@ def test_a_factor_of_one_row_of_a_line_is_a_factor_of_that_row() -> None:
         (OUT, lambda x: dump()["block.0.attn.out"], "holds the numbers of block.0.attn.out"),
         (OUT, lambda x: dump()["block.2.attn.out"], "of block.2.attn.out, a later line"),
         (OUT, at(3, to=lambda x: dump()["block.0.attn.out"][3]),
-         "position 3 (of 6) holds the numbers of block.0.attn.out"),
+         "position 3 holds the numbers of block.0.attn.out"),
     ],
 )  # fmt: skip
 def test_numbers_in_the_wrong_place_are_found_where_they_belong(
