@@ -138,7 +138,7 @@ def at(*place: Any, to: Change) -> Change:
         (OUT, at(slice(3, None), to=np.cos), "only positions from 3 on (of 6) differ"),
         (HIDDEN, at(..., slice(8, 20), to=np.cos), "only hidden units 8 to 19 (of 40) differ"),
         (HIDDEN, at(..., slice(0, None, 4), to=np.cos),
-         "only every 4th of the hidden units from 0 to 36 (of 40) differ"),
+         "only hidden units 0, 4, … 36 (of 40) differ"),
         (MIXED, at(1, slice(3, None), to=np.cos),
          "only one part (head 1, positions from 3 on) differs"),
         (OUT, at(2, 3, to=lambda x: x + 1), "only entry [2,3] of 144 differs"),

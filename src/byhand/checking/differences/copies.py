@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from byhand.checking.differences.axes import Part, compact, one
+from byhand.checking.differences.axes import Part, compact
 from byhand.checking.differences.closeness import near, quietly
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading
 from byhand.checking.differences.places import Place
@@ -164,8 +164,9 @@ def _text_told(
     """The other text as an edit, if it has all the numbers; else as a description."""
     at = place.mask & difference.there
     if not np.isfinite(values[at]).all():
-        said = _("its numbers are those of {name} {number} of the other texts, as far as that goes")
-        yield Description(said.format(name=one("text"), number=number), 6)
+        said = _("its numbers are those of another text of the batch (number {number} of the "
+                 "others), as far as that goes")  # fmt: skip
+        yield Description(said.format(number=number), 6)
         return
     mixed = np.where(place.mask & np.isfinite(values), values, difference.expected)
     yield difference.edit(
