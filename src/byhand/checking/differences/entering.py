@@ -131,14 +131,13 @@ def _in_chunks(product: Product) -> Iterator[Reading]:
         for size in CHUNKS if FLOATS[name][0] < own else ():
             if not 1 < -(-inputs // size) <= MOST_CHUNKS:
                 continue
-            for running in (True, False):
+            for what in ("total", "both", "chunks"):
                 total = np.zeros(before.shape)
                 for start in range(0, inputs, size):
                     here = slice(start, start + size)
-                    total = total + rounded_to(
-                        name, product.x[:, here] @ product.matrix[here][:, part]
-                    )
-                    total = rounded_to(name, total) if running else total
+                    chunk = product.x[:, here] @ product.matrix[here][:, part]
+                    total = total + (chunk if what == "total" else rounded_to(name, chunk))
+                    total = total if what == "chunks" else rounded_to(name, total)
                 left = np.abs(product.left(total + bias, part))
                 # a sum that lies halfway between two numbers may be rounded to either
                 if np.mean(left > WORST) > 0.05 or not good(left[left <= WORST], before):
@@ -147,13 +146,13 @@ def _in_chunks(product: Product) -> Iterator[Reading]:
                          "each sum to {format}; the model rounds the whole sum alone")  # fmt: skip
                 yield product.difference.edit(
                     "precision", said, _("keep partial sums of {name} in float32"),
-                    partial(_chunk, size=size, form=name, running=running), at=product.step,
+                    partial(_chunk, size=size, form=name, what=what), at=product.step,
                     unlikely=2, name=product.name, size=size, format=name)  # fmt: skip
                 return
 
 
-def _chunk(draft: Draft, step: Step, *, size: int, form: str, running: bool) -> None:
-    draft.change(step.address, op="linear_in_chunks", size=size, format=form, running=running)
+def _chunk(draft: Draft, step: Step, *, size: int, form: str, what: str) -> None:
+    draft.change(step.address, op="linear_in_chunks", size=size, format=form, what=what)
 
 
 # ------------------------------------------------------------------------ solved for

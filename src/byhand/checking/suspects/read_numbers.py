@@ -127,12 +127,12 @@ class ReadOff(Pieces):
 
     @quiet(all="ignore")
     def linear_in_chunks(
-        self, x: Any, weight: Any, *, layout: str, size: int, format: str, running: bool,
+        self, x: Any, weight: Any, *, layout: str, size: int, format: str, what: str,
         bias: Any = None, heads: int | None = None,
     ) -> Range:  # fmt: skip
         """A product summed up in chunks of input channels, each sum rounded to a format.
 
-        With `running`, the total is rounded after each chunk as well.
+        `what` is rounded: the "total" after each chunk, the "chunks", or "both".
         """
         x = self._read(x)
         rows = self.merge_heads(x) if x.ndim == 3 else x
@@ -145,9 +145,10 @@ class ReadOff(Pieces):
         for start in range(0, rows.shape[1], size):
             here = slice(start, start + size)
             part = matrix[here] if layout == "in_out" else matrix[:, here]
-            chunk = self.rounded(self._times_matrix(rows[:, here], part, layout, None), cast)
+            chunk = self._times_matrix(rows[:, here], part, layout, None)
+            chunk = chunk if what == "total" else self.rounded(chunk, cast)
             total = chunk if total is None else self.add(total, chunk)
-            total = self.rounded(total, cast) if running else total
+            total = total if what == "chunks" else self.rounded(total, cast)
         assert total is not None
         if bias is not None:
             total = self.affine(total, bias=bias)
