@@ -141,7 +141,9 @@ def weak_masks(shares: Shares) -> Iterator[Reading]:
     lowered = (logs - middle - product)[hidden & (total > 0)]
     by = float(np.median(lowered))
     short = roundest(by, float(np.median(off[hidden])))
-    if abs(short) < SMALL or np.abs(lowered - short).max() > SURE * float(off[hidden].max()) + 0.01 * abs(short):
+    if abs(short) < SMALL or np.abs(lowered - short).max() > SURE * float(
+        off[hidden].max()
+    ) + 0.01 * abs(short):
         return
     step, weights = attention.step("scores"), attention.step("weights").address
     seen = tuple((True,) * len(row) for row in step.attributes["mask"])
