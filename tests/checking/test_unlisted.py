@@ -28,6 +28,9 @@ SELECTION = (
 )
 
 
+BARS = {("full", "float32"): 0.8, ("full", "bfloat16"): 0.6}  # of what is clear; sparse: 0.4
+
+
 @pytest.mark.parametrize(("change", "family", "format"), SELECTION)
 def test_the_line_of_a_change_is_named_and_never_a_false_cause(
     change: str, family: str, format: str
@@ -36,6 +39,18 @@ def test_the_line_of_a_change_is_named_and_never_a_false_cause(
     assert found.clear
     assert found.step_named
     assert found.false == ()
+
+
+@pytest.mark.skipif(not measure.RECORD.exists(), reason="nothing is recorded yet")
+def test_the_recorded_results_are_of_these_changes_and_meet_their_bars() -> None:
+    _seed, results = measure.recorded()
+    assert {each.change for each in results} == set(CHANGES)
+    for mode, format in {(each.mode, each.format) for each in results}:
+        own = [each for each in results if (each.mode, each.format) == (mode, format)]
+        clear = [each for each in own if each.clear]
+        assert all(each.step_named for each in clear)
+        assert sum(each.explained for each in clear) >= BARS.get((mode, format), 0.4) * len(clear)
+        assert sum(len(each.false) for each in own) <= 0.01 * sum(each.offered for each in own)
 
 
 def test_there_are_a_hundred_kinds_and_thirty_five_pairs() -> None:

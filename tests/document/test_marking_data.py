@@ -45,7 +45,8 @@ def test_the_shape_of_the_document() -> None:
     assert text["first_error"] == "block.3.mlp.act"
     line = text["lines"][2]
     assert list(line) == [
-        "address", "name", "source", "verdict", "follows", "share", "times", "unusual", "entries",
+        "address", "name", "source", "verdict", "follows", "share", "times", "unusual", "near",
+            "entries",
         "outside", "worst", "reason", "like", "blocks", "uses", "suspects", "described", "ask",
     ]  # fmt: skip
     assert line["name"] == "transformer.h.3.mlp.act"

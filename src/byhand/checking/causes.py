@@ -12,7 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from byhand.checking.diagnosis import diagnosed
+from byhand.checking.diagnosis import Diagnosis, diagnosed
+from byhand.checking.differences import forgiving
 from byhand.checking.replay import Line, Replay
 from byhand.checking.surroundings import Surroundings
 from byhand.checking.verdicts import Marked, Suspect, Verdict
@@ -40,15 +41,17 @@ def with_causes(
     for line in _in_turn(lines):
         step = line.step
         own, verdict = judged(line)
-        diagnosis = diagnosed(
-            replay,
-            around,
-            own,
-            verdict,
-            unusual=line.unusual,
-            favourites=[kind for kind, _words in (*found[step], *known)],
-            work=left,
-        )
+        with forgiving():
+            diagnosis = Diagnosis()
+            diagnosis = diagnosed(
+                replay,
+                around,
+                own,
+                verdict,
+                unusual=line.unusual,
+                favourites=[kind for kind, _words in (*found[step], *known)],
+                work=left,
+            )
         left -= diagnosis.work
         told[id(line)] = replace(
             line, suspects=diagnosis.causes, described=diagnosis.described, ask=diagnosis.ask

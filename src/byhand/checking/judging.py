@@ -20,6 +20,7 @@ from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
 from byhand.checking.entries import furthest, why_missing
+from byhand.checking.gaps.asking import halving
 from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
 from byhand.checking.precisions import usual_precision
@@ -163,7 +164,18 @@ class _Judge:
             for address, locals_ in self.found.items()
             for local in locals_
         ]
-        return self._with_causes(lines, others, known) if suspects else lines
+        lines = self._with_causes(lines, others, known) if suspects else lines
+        return self._with_a_step_to_dump(lines)
+
+    def _with_a_step_to_dump(self, lines: list[Marked]) -> list[Marked]:
+        """The lines; the first that cannot be judged for a gap asks for a step in that gap."""
+        for place, line in enumerate(lines):
+            open_ = line.verdict is Verdict.UNJUDGED and line.times is not None
+            if open_ and self.replay.rounding.rounds and self.replay.bridged(line.claim):
+                step = line.ask or halving(self.replay.region(line.claim).steps)
+                asked = None if line.suspects else step
+                return [*lines[:place], replace(line, ask=asked), *lines[place + 1 :]]
+        return lines
 
     # ------------------------------------------------------------------- from the lines above
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from byhand.checking.differences.axes import Part, compact, one
-from byhand.checking.differences.closeness import near
+from byhand.checking.differences.closeness import near, quietly
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading
 from byhand.checking.differences.places import Place, places
 from byhand.checking.suspects.mistakes import then
@@ -19,6 +19,7 @@ FEWEST = 6  # numbers that must agree
 SAMPLE = 64  # numbers that are compared at first
 
 
+@quietly
 def copy_readings(difference: Difference) -> Iterator[Reading]:
     """The other line, or the other text, whose numbers a line holds where it differs."""
     part = Part.of(difference)

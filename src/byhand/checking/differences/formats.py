@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from byhand.checking.differences.axes import Part, compact
-from byhand.checking.differences.closeness import SOME, Entries, Fitted, near
+from byhand.checking.differences.closeness import SOME, Entries, Fitted, near, quietly
 from byhand.checking.differences.constants import recognised, shown
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
 from byhand.checking.differences.fits import fitted_factor
@@ -37,6 +37,7 @@ LARGEST_STEP, SMALLEST_STEP = 4, -12  # powers of two
 COARSE = 0.1  # of a step: where rounding is larger, a grid cannot be seen
 
 
+@quietly
 def format_readings(difference: Difference) -> Iterator[Reading]:
     """The mark that a rounding, a dropout or a limit has left on the claimed numbers."""
     part = Part.of(difference)
@@ -86,11 +87,11 @@ def _zeros(difference: Difference, part: Part) -> Iterator[Reading]:
         return
     if count > MOST_ZEROS * int(difference.there.sum()):
         return
-    if next(places(difference, part), None) is None:
+    place = next(places(difference, part), None)
+    if place is None or int((place.mask & difference.there).sum()) > count:
         said = _("{count} of {all} numbers are 0, all over the line; the others follow")
-        yield Description(
-            said.format(count=f"{count:,}", all=f"{int(difference.there.sum()):,}"), 3
-        )
+        everything = f"{int(difference.there.sum()):,}"
+        yield Description(said.format(count=f"{count:,}", all=everything), 3)
 
 
 # ------------------------------------------------------------------------ limited

@@ -15,6 +15,7 @@ from byhand.checking.differences.closeness import (
     ROOT_MEAN_SQUARE,
     WORST,
     near,
+    quietly,
     stored_again,
 )
 from byhand.checking.differences.difference import (
@@ -40,6 +41,7 @@ MOST_AVERAGED = 256  # slices of a mean
 ENOUGH = 20.0  # bits that an order must explain beyond the numbers it has
 
 
+@quietly
 def move_readings(difference: Difference) -> Iterator[Reading]:
     """Slices of the line in another order along an axis, or its numbers in another layout."""
     part = Part.of(difference)

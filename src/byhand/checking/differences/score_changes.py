@@ -102,6 +102,7 @@ def _slope(seen: Seen, axis: tuple[int, ...]) -> tuple[Floats, Floats]:
 
 def _scaled(seen: Seen) -> Change | None:
     slope, error = (float(each.ravel()[0]) for each in _slope(seen, (0, 1, 2)))
+    error += 0.3 * seen.fineness * abs(slope)
     known = ratio(slope, error)
     factor = roundest(slope, error) if known is None else float(known)
     if not seen.fits(seen.own * slope):
@@ -197,13 +198,14 @@ def _alibi(seen: Seen, slopes: Floats, error: Floats, distance: Ints) -> Change 
         (-1.0, _("slope·distance is subtracted with the slopes of ALiBi (2^(-8i/{heads}))")),
         (1.0, _("slope·distance is added with the slopes of ALiBi (2^(-8i/{heads}))")),
     ):
-        if (np.abs(slopes - factor * usual) <= 6 * error + 1e-6).all():
+        near = 6 * error + 2 * seen.fineness * usual + 1e-6
+        if (np.abs(slopes - factor * usual) <= near).all():
             terms = factor * usual[:, None, None] * distance
             return Change("alibi", said.format(heads=heads), _("take the term by distance away"),
                           "plus_terms", {"terms": terms}, 0)  # fmt: skip
     weight = 1 / np.square(error)
     mean = float((weight * slopes).sum() / weight.sum())
-    one = roundest(mean, float(weight.sum() ** -0.5))
+    one = roundest(mean, float(weight.sum() ** -0.5) + 0.3 * seen.fineness * abs(mean))
     if seen.fits(seen.own + one * distance):
         said = _("{slope} times the distance of query and key is added").format(slope=shown(one))
         return Change("scores-by-distance", said, _("take the term by distance away"),

@@ -30,6 +30,7 @@ from byhand.plan import Step
 
 WORST = 8.0  # usual errors that a match leaves at most
 LEAST = 3  # rows
+ABOUT = ("variance", "sum of squares about the mean", "square of the range")
 POWERS = (1.0, 0.25, 1 / 3, 2.0)
 
 
@@ -117,11 +118,16 @@ def _candidates(seen: Seen) -> Iterator[tuple[Statistic, Floats]]:
     plain = [Statistic(what) for what in ("variance", "mean square")]
     less = [replace(each, less=1) for each in plain]
     ways = sorted(SQUARES, key=lambda what: what != own.what)
-    for each in (*plain, *less, *(Statistic(what, over) for over in OVER for what in ways)):
-        if each != own:
-            value = _of(each, seen.x)
-            if np.isfinite(value).all():
-                yield each, value
+    others = [Statistic(what, over) for over in OVER for what in ways]
+    if seen.own_mean is not None:  # of the centred rows
+        sizes = [what for what in SQUARES if what not in ABOUT]
+        others += [Statistic(what, over, centred=True) for over in OVER for what in sizes]
+    for each in (*plain, *less, *others):
+        if each == own:
+            continue
+        value = _of(each, seen.x)
+        if np.isfinite(value).all():
+            yield each, value
 
 
 def _without(seen: Seen, square: Floats) -> Iterator[tuple[Statistic, Floats]]:
@@ -241,7 +247,7 @@ def _told(how: Statistic | None, seen: Seen) -> str:
     """A statistic in words; of centred rows the mean square is the variance."""
     if how is None:
         return _("nothing")
-    centred = seen.base != seen.norm.source
+    centred = seen.base != seen.norm.source or how.centred
     square = _("the variance") if centred else _("the mean square")
     words = {
         "mean": _("the mean"), "median": _("the median"), "first": _("the first number"),

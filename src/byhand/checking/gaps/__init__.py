@@ -25,6 +25,7 @@ from byhand.checking.gaps.inferred import inferred
 from byhand.checking.gaps.knobs import knobs, knobs_apart
 from byhand.checking.gaps.readers import seen_in
 from byhand.checking.gaps.search import Candidate, Search
+from byhand.checking.gaps.two import pairs
 from byhand.checking.gaps.values import Values
 from byhand.checking.replay import Line, Replay
 from byhand.checking.suspects import Edit, Scene
@@ -39,7 +40,7 @@ IN_A_ROW = 2.5  # the same for the worst row
 NEARER = 4.0  # factor by which a cause is nearer to the claim than the model
 BORNE_OUT = 6  # wrong entries for each number that was read off the claim
 MOSTLY = 0.6  # share of what is left that one stage of the search may spend
-CLEAR = 100.0  # the same where rivals need not be looked for any further
+CLEAR = 20.0  # the same where rivals need not be looked for any further
 KNOWN = 0.9  # share of the entries whose usual rounding error must be known with an edit
 RANGES = 4  # what a pass in ranges costs, in plain passes
 SCREENED = 20.0  # × the model's usual rounding error: what an edit may leave before it is confirmed
@@ -94,9 +95,10 @@ def searched(
         (CLEAR, lambda: fit(search, scene, knobs(scene), MOSTLY)),
         (CLEAR, lambda: described.extend(_read_inside(search, scene))),
         (CLEAR, lambda: search.try_all(guesses(scene, start))),
-        (CLEAR, lambda: search.try_all(listed_apart(scene))),
-        (CLEAR, lambda: fit(search, scene, knobs_apart(scene))),
-        (CLEAR, lambda: search.try_all(guesses_apart(scene, start))),
+        (CLEAR, lambda: search.try_all(listed_apart(scene), MOSTLY)),
+        (CLEAR, lambda: fit(search, scene, knobs_apart(scene), MOSTLY)),
+        (CLEAR, lambda: search.try_all(guesses_apart(scene, start), MOSTLY)),
+        (CLEAR, lambda: pairs(search, scene)),
     )
     for clear, stage in stages:
         stage()

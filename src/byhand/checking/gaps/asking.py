@@ -34,25 +34,17 @@ def step_to_dump(
 
     `left` are the explanations that fit alike, `start` is the first position that differs.
     """
-    easy = easy_steps(scene)
-    if not easy:
-        return None
+    easy = [step for step in scene.region[:-1] if step.address.endswith(EASY)]
     told = _telling(search, easy, left[:MOST]) if len(left) > 1 else None
-    return told or halving(scene, attention=bool(start))
+    return told or halving(scene.region, attention=bool(start))
 
 
-def easy_steps(scene: Scene) -> list[Step]:
-    """The unclaimed steps of a gap that a port can dump."""
-    return [
-        step
-        for step in scene.region
-        if step.address != scene.target.address and step.address.endswith(EASY)
-    ]
+def halving(gap: Sequence[Step], *, attention: bool = False) -> str | None:
+    """The step in the middle of a gap, whose last step is claimed.
 
-
-def halving(scene: Scene, *, attention: bool = False) -> str | None:
-    """The step in the middle of a gap; with `attention`, the mistake is in attention."""
-    easy = easy_steps(scene)
+    With `attention`, the mistake is in attention.
+    """
+    easy = [step for step in gap[:-1] if step.address.endswith(EASY)]
     blocks = [step.address for step in easy if step.address.endswith(".mlp.add")]
     if blocks:
         return blocks[len(blocks) // 2]

@@ -18,7 +18,7 @@ from byhand.checking.claims import Floats
 from byhand.checking.gaps.candidates import APART, parts_of
 from byhand.checking.suspects.catalogue import placed
 from byhand.checking.suspects.curves import FAMILIES, Curve
-from byhand.checking.suspects.mistakes import Mistake, first, made, setting, then
+from byhand.checking.suspects.mistakes import Mistake, first, keeping, made, setting, then
 from byhand.checking.suspects.rewritings import Quantised
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
@@ -237,22 +237,14 @@ def _norms(scene: Scene, start: int | None) -> Iterator[Edit]:
                 "gain-guessed", _("it follows if the gain is {words}; the model takes it as it is"),
                 _("look at how the gain of the norm is read"),
                 first("gain", "rewritten", rewriting=rewriting), GUESSED), words=words)  # fmt: skip
-    for step in scene.of("mean_square"):
-        width = scene.plan[step.inputs["x"]].shape[-1]
-        yield from made(
-            scene,
-            [step],
-            Mistake(
-                "statistics-guessed",
-                _(
-                    "it follows if the sum of squares is not divided by {n}; the model takes the mean"
-                ),
-                _("divide by the width"),
-                then("scaled", factor=Fraction(width)),
-                GUESSED,
-            ),
-            n=width,
-        )
+    squares = scene.of("mean_square")
+    if squares:
+        width = scene.plan[squares[0].inputs["x"]].shape[-1]
+        yield from made(scene, squares, Mistake(
+            "statistics-guessed",
+            _("it follows if the sum of squares is not divided by {n}; the model takes their mean"),
+            _("divide by the width"), then("scaled", factor=Fraction(width)), GUESSED,
+        ), n=width)  # fmt: skip
 
 
 def _biases(scene: Scene, start: int | None) -> Iterator[Edit]:
@@ -306,9 +298,8 @@ def _gates(scene: Scene, start: int | None) -> Iterator[Edit]:
         (_("the gate is multiplied by 1 + the other half"), first("y", "raised", by=Fraction(1))),
         (_("the gate is multiplied by itself"),
          lambda draft, step: draft.change(step.address, inputs={"y": step.inputs["x"]})),
-        (_("only the gate goes on"), lambda draft, step: draft.keep(step.address, step.inputs["x"])),
-        (_("only the other half goes on"),
-         lambda draft, step: draft.keep(step.address, step.inputs["y"])),
+        (_("only the gate goes on"), keeping("x")),
+        (_("only the other half goes on"), keeping("y")),
     ):  # fmt: skip
         yield from made(
             scene,
@@ -330,8 +321,8 @@ def _streams(scene: Scene, start: int | None) -> Iterator[Edit]:
         yield from made(scene, adds, Mistake(
             "stream-guessed",
             _("it follows if the stream is centered after {name}; the model does not"),
-            _("do not subtract the mean from the stream"), then("less_of_row", kind="mean"), GUESSED,
-        ), name=name)  # fmt: skip
+            _("do not subtract the mean from the stream"), then("less_of_row", kind="mean"),
+            GUESSED), name=name)  # fmt: skip
         if scene.has("stream.0"):
             start_of = scene.own("stream.0")
 
