@@ -19,6 +19,7 @@ from byhand.language import _
 
 SIZES = (256, 128, 64, 32, 16, 8)
 MOST = 4  # places off
+MOST_LOST = 64  # channels that are solved for
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def offset_readings(product: Product) -> Iterator[Reading]:
             if inputs % size or abs(by) * 2 > size:
                 continue
             offset = Offset.of(inputs, size, by)
-            if len(offset.lost) + 3 > product.count:
+            if len(offset.lost) > min(MOST_LOST, product.count - 3):
                 continue
             if _filled(product, offset, product.sample) is None:
                 continue
