@@ -141,9 +141,10 @@ def _borne_out(trial: Trial, before: Judged, line: Line) -> bool:
         return True
     if trial.explained < BORNE_OUT * trial.edit.fitted:
         return False
+    if before.usual is None:  # nothing is rounded here: what follows, follows to the last bit
+        return True
     with np.errstate(all="ignore"):
-        noise = 0.0 if before.usual is None else before.usual
-        moved = np.abs(trial.judged.expected - before.expected) > noise
+        moved = np.abs(trial.judged.expected - before.expected) > before.usual
     return bool(moved.mean() < MOST) or _better(trial.left, what_is_left(before, line))
 
 
