@@ -221,7 +221,7 @@ def test_an_unknown_number_is_shown_with_the_digits_that_are_known() -> None:
          "numbers above 0 are 0.8 × what follows and numbers below 0 3/2 ×, in the whole line"),
         (OUT, lambda x: np.outer([2] + [1] * 5, [-1] + [1] * 23) * x,
          "(position 0: 2 ×; channel 0: −1 ×)"),
-        ("logits", at(..., 3, to=lambda x: 0 * x - 30), "vocabulary 3 (of 19) is −30 everywhere"),
+        ("logits", at(..., 3, to=lambda x: 0 * x - 30), "token 3 (of 19) is −30 everywhere"),
         (OUT, lambda x: 0.5 * x[[1, 0, 2, 3, 4, 5]],
          "1/2 × what follows and, besides, positions 0 and 1 change places"),
         ("logits", lambda x: x - np.log(np.exp(x).sum(-1, keepdims=True)),
