@@ -257,6 +257,8 @@ def _reading(
         return None
     parts = [(value, term.address) for value, term in zip(values, found.terms, strict=True)]
     total = _together(difference, parts)
+    if list(total.values()) == [1.0] and "" not in total:
+        return None  # a copy of another line
     said = _("it follows if it is {sum}{place}; the model says {own}")
     change = _("look for {terms}, added with another factor than the model's")
     known = (

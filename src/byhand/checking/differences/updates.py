@@ -152,6 +152,8 @@ def _limited(update: _Update) -> Iterator[Reading]:
     found = Fitted(limit, float(np.median(update.room[near]) / np.sqrt(near.sum())))
     constant = recognised(found, update.difference.scene)
     value = limit if constant is None else constant.value
+    if not 0 < value < float(np.abs(update.own).max()) or near.all():
+        return
     if not update.fits(np.clip(update.own, -value, value)):
         return
     said = _("it follows if {term} is limited to ±{limit} before it is added; the model adds it as "
