@@ -174,7 +174,7 @@ def _of_model(spec: ModelSpec, length: int) -> Iterator[Constant]:
             ratio, meant = f"{above}/{below}", f"{top}/{bottom}"
             yield Constant(above / below, ratio, 2, meaning=meant)
             yield Constant(sqrt(above / below), f"√({ratio})", 2, meaning=f"√({meant})")
-    twice = 2 * len(spec.blocks)
+    twice = 2 * len(spec.blocks) or 1
     yield Constant(sqrt(twice), f"√{twice}", 2, meaning="√(2·layers)")
     yield Constant(1 / sqrt(twice), f"1/√{twice}", 2, meaning="1/√(2·layers)")
     for eps in {norm.eps for block in spec.blocks for norm in (block.attn_norm, block.mlp_norm)}:

@@ -14,6 +14,7 @@ import numpy as np
 from byhand.checking.differences.difference import Description, Floats, Reading
 from byhand.checking.differences.matrix_blocks import block_readings
 from byhand.checking.differences.matrix_more import cut_readings, more_kinds
+from byhand.checking.differences.matrix_offsets import offset_readings
 from byhand.checking.differences.product import (
     NARROW,
     Places,
@@ -43,7 +44,7 @@ def kind_readings(product: Product) -> Iterator[Reading]:
     if product.count < LEAST or not len(product.sample):
         return
     for read in (_reordered, cut_readings, _levelled, _grouped, _shifted, block_readings,
-                 _of_another, more_kinds):  # fmt: skip
+                 offset_readings, _of_another, more_kinds):  # fmt: skip
         found = list(read(product))
         yield from found
         if any(not isinstance(each, Description) for each in found):
