@@ -37,7 +37,6 @@ class Products:
     attention: Attention
     name: str  # scores or mixed
     roles: tuple[str, str]
-    words: tuple[str, str]  # what one row of each is called
     left_input: Floats
     right_input: Floats
     beside: Floats  # what else stands in the line: ALiBi, a table
@@ -55,8 +54,8 @@ class Products:
         with np.errstate(invalid="ignore"):
             beside = np.where(difference.finite, difference.expected - own, 0.0)
         return cls(
-            attention, "scores", ("q", "k"), (_("query"), _("key")), attention.scale * times * q, k,
-            beside, np.where(difference.finite, difference.claimed, 0.0), roomy(difference),
+            attention, "scores", ("q", "k"), attention.scale * times * q, k, beside,
+            np.where(difference.finite, difference.claimed, 0.0), roomy(difference),
             difference.finite, times=times,
         )  # fmt: skip
 
@@ -271,11 +270,11 @@ def shifts(count: int) -> Iterator[Ints]:
 
 def moved_rows(products: Products, role: int, order: Ints, other: Ints) -> Reading:
     """The edit in which some rows of an input are those of other positions."""
-    name, word = products.roles[role], products.words[role]
+    name = products.roles[role]
     own = products.right_input if role else products.left_input
     places = np.arange(len(own))[:, None] * len(order)
     rows = np.where(order >= 0, places + order, ZERO)
-    said, fitted = told_rows(word, order, other)
+    said, fitted = told_rows(name, order, other)
     wrong = products.wrong
     if len(wrong) < len(products.left_input) and len(own) == len(products.left_input):
         heads = np.isin(np.arange(len(own)), wrong)[:, None]
@@ -294,14 +293,20 @@ def moved_rows(products: Products, role: int, order: Ints, other: Ints) -> Readi
     )
 
 
-def told_rows(word: str, order: Ints, other: Ints) -> tuple[str, int]:
-    """The map of positions in words, and how many numbers it takes."""
+def told_rows(name: str, order: Ints, other: Ints) -> tuple[str, int]:
+    """The map of positions of q, k, v or weights in words, and how many numbers it takes."""
+    word, words = {
+        "q": (_("query"), _("queries")), "k": (_("key"), _("keys")), "v": (_("value"), _("values")),
+        "weights": (_("weight"), _("weights")),
+    }[name]  # fmt: skip
     count = len(order)
     by = int(order[other[0]] - other[0])
     round_by = by - count if 2 * by > count else by + count if 2 * by < -count else by
     if (order[other] == ZERO).all():
-        said = _("{word} {places} is zeros") if len(other) == 1 else _("{word}s {places} are zeros")
-        return said.format(word=word, places=listed([int(each) for each in other])), len(other)
+        said = _("{word} {places} is zeros") if len(other) == 1 else _("{words} {places} are zeros")
+        return said.format(
+            word=word, words=words, places=listed([int(each) for each in other])
+        ), len(other)
     moved = np.clip(np.arange(count) + by, 0, count - 1)
     if len(other) > 2 and (order[other] == moved[other]).all():
         said = _("each {word} is that of the position {by} before") if by < 0 else _(
@@ -311,13 +316,13 @@ def told_rows(word: str, order: Ints, other: Ints) -> tuple[str, int]:
             text += _(" (from {first} to {last})").format(first=int(other[0]), last=int(other[-1]))
         return text, 1
     if len(other) > 2 and (order[other] == (np.arange(count) + by)[other] % count).all():
-        return _("the {word}s are moved round by {by}").format(word=word, by=-round_by), 1
+        return _("the {words} are moved round by {by}").format(words=words, by=-round_by), 1
     if len(other) > 2 and (order[other] == order[other][0]).all():
-        said = _("{word}s {places} are all that of position {at}")
+        said = _("{words} {places} are all that of position {at}")
         places = listed([int(each) for each in other])
-        return said.format(word=word, places=places, at=int(order[other][0])), 1
+        return said.format(words=words, places=places, at=int(order[other][0])), 1
     if len(other) > 2 and (order == np.arange(count)[::-1]).all():
-        return _("the {word}s are in reverse").format(word=word), 0
+        return _("the {words} are in reverse").format(words=words), 0
     pairs = []
     for at in other[:MOST_NAMED]:
         text = _("{word} {at} is zeros") if order[at] == ZERO else _("{word} {at} is that of {to}")

@@ -88,7 +88,7 @@ def mixed_readings(
     if not attention.claimed("weights"):
         yield from _through_weights(attention, v, weights, claimed, room)
     products = Products(
-        attention, "mixed", ("weights", "v"), (_("weight"), _("value")), weights, v,
+        attention, "mixed", ("weights", "v"), weights, v,
         np.zeros(()), claimed, room, np.ones(claimed.shape, dtype=bool),
     )  # fmt: skip
     for reader in (other_heads, _other_values, other_lines, changed_inputs, _dropped_values):

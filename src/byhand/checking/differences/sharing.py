@@ -76,7 +76,7 @@ def _other_inputs(shares: Shares, seen: Seen) -> Iterator[Reading]:
         warnings.simplefilter("ignore", RuntimeWarning)  # rows without a known weight
         middle = np.nan_to_num(np.nanmedian(change, axis=-1, keepdims=True))
     products = Products(
-        attention, "scores", ("q", "k"), (_("query"), _("key")), scale * q, k, beside,
+        attention, "scores", ("q", "k"), scale * q, k, beside,
         np.where(seen.there, seen.found - middle, 0.0), seen.off, seen.there, free=True,
     )  # fmt: skip
     for reader in (other_heads, other_rows):
