@@ -138,7 +138,7 @@ def at(*place: Any, to: Change) -> Change:
         (OUT, at(slice(3, None), to=np.cos), "only positions from 3 on (of 6) differ"),
         (HIDDEN, at(..., slice(8, 20), to=np.cos), "only hidden units 8 to 19 (of 40) differ"),
         (HIDDEN, at(..., slice(0, None, 4), to=np.cos),
-         "only every 4th of the hidden units from 0 to 36 (of 40) differ"),
+         "only hidden units 0, 4, … 36 (of 40) differ"),
         (MIXED, at(1, slice(3, None), to=np.cos),
          "only one part (head 1, positions from 3 on) differs"),
         (OUT, at(2, 3, to=lambda x: x + 1), "only entry [2,3] of 144 differs"),
@@ -269,7 +269,7 @@ def test_a_factor_of_one_row_of_a_line_is_a_factor_of_that_row() -> None:
         (OUT, lambda x: dump()["block.0.attn.out"], "holds the numbers of block.0.attn.out"),
         (OUT, lambda x: dump()["block.2.attn.out"], "of block.2.attn.out, a later line"),
         (OUT, at(3, to=lambda x: dump()["block.0.attn.out"][3]),
-         "position 3 (of 6) holds the numbers of block.0.attn.out"),
+         "position 3 holds the numbers of block.0.attn.out"),
     ],
 )  # fmt: skip
 def test_numbers_in_the_wrong_place_are_found_where_they_belong(

@@ -158,7 +158,7 @@ def mixed(matrix: Data) -> Data:
 
 @pytest.mark.parametrize(("wrong", "words"), [
     (rolled, f"{HIDDEN} has its input channels moved by 1"),
-    (nibbles, f"{HIDDEN} has its input channels each group of 2 in reverse order"),
+    (nibbles, f"{HIDDEN} has its input channels in exchanged pairs, as two nibbles"),
     (exchanged, f"rows 11, 12 of {HIDDEN} change places"),
     (zeroed, f"row 5 of {HIDDEN} is 0"),
     (grouped, f"input channels 16…31 of {HIDDEN} act times 1.5"),

@@ -13,17 +13,20 @@ from benchmarks.planted import models
 from benchmarks.unlisted import measure
 from benchmarks.unlisted.changes import CHANGES, Part
 from benchmarks.unlisted.dumps import dump, thinned
-from benchmarks.unlisted.truth import places, tells
+from benchmarks.unlisted.truth import all_true, places, tells
 
 from byhand import forward
 
 SELECTION = (
-    ("scores-times-09", "gpt2", "float32"),
-    ("heads-rotated", "gpt_neox", "bfloat16"),
     ("gain-squared", "gpt2", "float32"),
     ("one-sign", "llama", "float32"),
     ("int4-groups", "gpt_neox", "float32"),
-    ("noisy-matrix", "llama", "bfloat16"),
+    ("lora-rank-1", "gpt2", "float32"),
+    ("last-row-stale", "llama", "float32"),
+    ("noisy-stream", "llama", "float32"),
+    ("crude-root", "llama", "float32"),
+    ("rows-exchanged-in-stream", "gpt2", "bfloat16"),
+    ("tokens-exchanged", "gpt2", "bfloat16"),
     ("one-sign+rows-exchanged", "gpt2", "float32"),
 )
 
@@ -94,6 +97,7 @@ PART = Part({}, (r"head 3.*{0.25}", r"<2>.*exchanged"), (r"head 3\b",))
         ("it follows if head 3 is multiplied by 0.24998; the model does not", True, True),
         ("it follows if head 3 is multiplied by 1/4", True, True),
         ("heads 1, 3 and 5 are multiplied by 1/√16", True, True),
+        ("it follows if head 3 is multiplied by 1 − 0.75", True, True),
         ("it follows if head 3 is multiplied by 0.26", False, True),
         ("it follows if head 3 is wrong; the model says 0.25", False, True),
         ("it follows if head 13 is multiplied by 0.25", False, False),
@@ -104,3 +108,10 @@ PART = Part({}, (r"head 3.*{0.25}", r"<2>.*exchanged"), (r"head 3\b",))
 def test_words_are_true_if_their_facts_are(sentence: str, how: bool, where: bool) -> None:
     ids = [5, 6, 77]
     assert (tells(sentence, PART, ids), places(sentence, PART, ids)) == (how, where)
+
+
+def test_a_sentence_with_a_true_and_a_false_half_is_not_true() -> None:
+    true, false = "head 3 is multiplied by 0.25; the model does not", "the norm is applied twice"
+    assert all_true(true, [PART], [0, 1, 2])
+    assert not all_true(f"{false}; and with that, {true}", [PART], [0, 1, 2])
+    assert tells(f"{true}; and with that, {true}", PART, [0, 1, 2])

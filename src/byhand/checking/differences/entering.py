@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from byhand.checking.differences.difference import Description, Floats, Reading
-from byhand.checking.differences.product import Product, good
+from byhand.checking.differences.product import WORST, Product, good
 from byhand.checking.differences.told import told
 from byhand.checking.suspects.casts import FLOATS, rounded_to
 from byhand.checking.suspects.rewritings import Cut
@@ -22,12 +22,14 @@ from byhand.language import _
 from byhand.plan import Step
 
 Rounds = Callable[[Floats], Floats]
+CHUNKS = (16, 32, 64, 128, 256, 512)
+MOST_CHUNKS = 64
 SMALL = ("float8_e4m3", "float8_e5m2", "float16", "bfloat16")
 
 
 def entering_readings(product: Product) -> Iterator[Reading]:
     """What entered the product: dropped, rounded, or another line of the model."""
-    found = list(_rounded(product))
+    found = list(_rounded(product)) or list(_in_chunks(product))
     yield from found
     if not found and product.matrix.shape[1] >= product.matrix.shape[0]:
         yield from _solved(product)
@@ -117,6 +119,40 @@ def _round(draft: Draft, step: Step, *, rounds: Rounds, matrix: Rounds | None) -
     draft.first(step.address, "x", "rounded_as", how=rounds)
     if matrix is not None:
         draft.first(step.address, "weight", "rewritten", rewriting=matrix)
+
+
+def _in_chunks(product: Product) -> Iterator[Reading]:
+    """Sums over chunks of the input channels, each rounded to a narrower format."""
+    part, inputs = product.sample, len(product.matrix)
+    bias = 0.0 if product.bias is None else product.bias[part]
+    own = FLOATS[product.format_name][0] if product.format_name in FLOATS else 53
+    before = product.off[:, part] / product.room[:, part]
+    for name in ("bfloat16", "float16"):
+        for size in CHUNKS if FLOATS[name][0] < own else ():
+            if not 1 < -(-inputs // size) <= MOST_CHUNKS:
+                continue
+            for what in ("total", "both", "chunks"):
+                total = np.zeros(before.shape)
+                for start in range(0, inputs, size):
+                    here = slice(start, start + size)
+                    chunk = product.x[:, here] @ product.matrix[here][:, part]
+                    total = total + (chunk if what == "total" else rounded_to(name, chunk))
+                    total = total if what == "chunks" else rounded_to(name, total)
+                left = np.abs(product.left(total + bias, part))
+                # a sum that lies halfway between two numbers may be rounded to either
+                if np.mean(left > WORST) > 0.05 or not good(left[left <= WORST], before):
+                    continue
+                said = _("it follows if {name} sums up {size} input channels at a time and rounds "
+                         "each sum to {format}; the model rounds the whole sum alone")  # fmt: skip
+                yield product.difference.edit(
+                    "precision", said, _("keep partial sums of {name} in float32"),
+                    partial(_chunk, size=size, form=name, what=what), at=product.step,
+                    unlikely=2, name=product.name, size=size, format=name)  # fmt: skip
+                return
+
+
+def _chunk(draft: Draft, step: Step, *, size: int, form: str, what: str) -> None:
+    draft.change(step.address, op="linear_in_chunks", size=size, format=form, what=what)
 
 
 # ------------------------------------------------------------------------ solved for

@@ -32,6 +32,7 @@ from byhand.language import _
 from byhand.plan import Step
 
 SIDES = (When("above"), When("below"))
+BORNE_OUT = 6  # entries that an unknown factor needs
 BULK = 24  # entries that a factor of most of the line needs
 MOST = 0.6  # of the entries
 LARGEST_CROSSED = 1 << 18  # entries of a line in which rows and columns may both have factors
@@ -68,6 +69,8 @@ def _one_factor(difference: Difference, part: Part) -> Iterator[Reading]:
         found = _told_by_all(difference, place.mask, fitted_factor, _times)
         if found is None or not found.differs:
             continue
+        if int(place.mask.sum()) < BORNE_OUT and recognised(found, difference.scene) is None:
+            continue  # a few numbers have some factor, whatever they are
         if endless:
             constant = recognised(found, difference.scene)
             said = _("all finite numbers are {factor} × what follows")

@@ -186,21 +186,20 @@ def _limit(difference: Difference, value: float) -> tuple[str, bool]:
 
 def _stepped(difference: Difference, part: Part) -> Iterator[Reading]:
     """Whole multiples of one step, a power of two, that the model does not have."""
-    some = Entries.of(difference, difference.there, SOME)
+    some = Entries.of(difference, difference.there, SOME).claimed
     unit = 2.0 ** -bits_of(difference.scene.context.precision)
-    largest = float(np.abs(some.claimed).max(initial=0.0))
     for power in range(LARGEST_STEP, SMALLEST_STEP - 1, -1):
         step = 2.0**power
-        if step * COARSE < unit * largest or largest < 3 * step:
-            continue
-        if (np.abs(some.claimed / step - np.rint(some.claimed / step)) > 1e-6).any():
+        fine = some[np.abs(some) * unit < step / 8]  # the format has more numbers than the grid
+        if int((np.abs(fine) > step / 2).sum()) < FEWEST or (fine % step != 0).any():
             continue
         everything = Entries.of(difference, difference.there)
         multiples = everything.claimed / step
         off = np.abs(everything.claimed - everything.own)
+        room = np.hypot(everything.room, everything.again)
         if len(np.unique(multiples[:SOME])) < 5 or (multiples != np.rint(multiples)).any():
             return
-        if int((multiples != 0).sum()) < FEWEST or (off > 0.51 * step + 8 * everything.room).any():
+        if (off > 0.51 * step + 8 * room).any():
             return
         yield difference.edit(
             "stepped",

@@ -19,6 +19,7 @@ from byhand.checking.suspects.rewritings import GroupsMended
 from byhand.language import _
 
 SIZES = (256, 128, 64, 32, 16, 8)
+MOST_GROUPS = 64  # of an output
 OTHER = 1e-3  # by which a factor or a shift must differ, relative to the weights
 
 
@@ -27,7 +28,7 @@ def block_readings(product: Product) -> Iterator[Reading]:
     inputs = len(product.matrix)
     for size in SIZES:
         groups = inputs // size
-        if inputs % size or size == inputs or 2 * groups + 3 > product.count:
+        if inputs % size or not 1 < groups <= min(MOST_GROUPS, (product.count - 3) // 2):
             continue
         if _mended(product, size, product.sample) is None:
             continue

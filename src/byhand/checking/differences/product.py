@@ -14,6 +14,7 @@ from byhand.checking.differences.difference import Difference, Floats, Truths
 from byhand.checking.suspects.casts import bits_of, format_of, rounded_to
 from byhand.checking.suspects.rewritings import Rewriting
 from byhand.checking.suspects.scenes import Draft, Edit
+from byhand.language import _
 from byhand.plan import WEIGHT, Step
 
 Places = npt.NDArray[np.intp]
@@ -186,7 +187,7 @@ class Product:
 
     def lines_of(self, axis: int) -> str:
         """The file's word for a line along an axis: 0 for inputs, 1 for outputs."""
-        return "column" if (axis == 1) != self.turned else "row"
+        return _("column") if (axis == 1) != self.turned else _("row")
 
     def other(self, name: str) -> Floats | None:
         """Another matrix of the model, (input, output) and with the same columns; or a bias."""

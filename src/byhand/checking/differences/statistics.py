@@ -102,7 +102,21 @@ def _which_mean(seen: Seen, mean: Floats, off: Floats) -> tuple[bool, Statistic 
             each = Statistic(what, over)
             if _near(mean, _of(each, seen.x), off) is not None:
                 return True, each
-    return False, None
+    return (False, None) if own is None else _part_of(seen, own, mean, off)
+
+
+def _part_of(
+    seen: Seen, own: Statistic, mean: Floats, off: Floats
+) -> tuple[bool, Statistic | None]:
+    """The mean times a factor that is a known constant."""
+    value, weights = own(seen.x), 1 / np.square(off)
+    with np.errstate(all="ignore"):
+        size = float((np.square(value) * weights).sum())
+        fit = Fitted(float((value * mean * weights).sum()) / size, float(1 / np.sqrt(size)))
+    constant = recognised(fit, seen.difference.scene) if np.isfinite(fit.value + fit.off) else None
+    if constant is None or _near(mean, constant.value * value, off) is None:
+        return False, None
+    return True, replace(own, factor=constant.value)
 
 
 def _of(how: Statistic, x: Floats) -> Floats:
@@ -273,6 +287,8 @@ def _told(how: Statistic | None, seen: Seen) -> str:
         "all heads together": _(" of all heads together"),
         "the rows up to this one": _(" of all positions up to this one"),
     }  # fmt: skip
+    if how.factor != 1.0:
+        return _("{factor} × the mean").format(factor=f"{how.factor:.6g}")
     less = _(", divided by n - {less}").format(less=how.less) if how.less > 0 else ""
     if how.channel is not None:
         less = _(" of all channels but {channel}").format(channel=how.channel)

@@ -9,8 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from byhand.checking.claims import Floats
+from byhand.checking.gaps.values import STUMBLES
 from byhand.checking.suspects.casts import cast_suspects
 from byhand.checking.suspects.catalogue import FORTH, placed
+from byhand.checking.suspects.norms import norm_suspects
 from byhand.checking.suspects.scenes import Edit, Scene
 
 APART = 2  # how much less likely a mistake in one block is than the same in all of them
@@ -21,6 +23,19 @@ def listed(scene: Scene) -> Iterator[Edit]:
     for source in (*FORTH, cast_suspects):
         for edit in source(scene):
             yield placed(scene, edit)
+    for name in (".attn.norm.", ".mlp.norm."):  # the same norm in every block
+        norms = tuple(step for step in scene.region if name in step.address)
+        for edit in norm_suspects(replace(scene, region=norms)) if norms else ():
+            yield placed(scene, replace(edit, unlikely=edit.unlikely + 1))
+
+
+def listed_on_top(scene: Scene) -> Iterator[Edit]:
+    """The same in a plan that is edited already; what cannot be written there is left out."""
+    for source in (*FORTH, cast_suspects):
+        try:
+            yield from (placed(scene, edit) for edit in source(scene))
+        except STUMBLES:
+            continue
 
 
 def listed_apart(scene: Scene) -> Iterator[Edit]:

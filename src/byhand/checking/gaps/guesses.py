@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 
@@ -21,10 +22,12 @@ from byhand.checking.suspects.catalogue import placed
 from byhand.checking.suspects.curves import FAMILIES, Curve
 from byhand.checking.suspects.mistakes import Mistake, first, keeping, made, setting, then
 from byhand.checking.suspects.rewritings import Quantised
+from byhand.checking.suspects.row_statistics import OVER, Statistic
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.plan import Step
 
+MOST_HEADS = 8  # up to so many heads, each two may be exchanged
 GUESSED = 1  # how unlikely a guess is, beside what people are known to do
 Sees = Callable[[int, int], bool]
 
@@ -162,6 +165,13 @@ def _turns(scene: Scene, every: Sequence[Step]) -> Iterator[Edit]:
                   "alike"),
                 _("give q and k the same positions"), setting(positions=places), GUESSED,
             ), letter=letter, n=ahead)  # fmt: skip
+        last = (every[0].attributes["positions"][-1],) * scene.plan.length
+        yield from made(scene, side, Mistake(
+            "positions-guessed",
+            _("it follows if all of {letter} is turned by the last position; the model turns each "
+              "row by its own"),
+            _("give {letter} the position of each row"), setting(positions=last), GUESSED,
+        ), letter=letter)  # fmt: skip
         yield from made(scene, side, Mistake(
             "rope-guessed", _("it follows if {letter} is turned twice; the model turns it once"),
             _("turn {letter} once"),
@@ -213,8 +223,12 @@ def _heads(scene: Scene, start: int | None) -> Iterator[Edit]:
         if not steps or steps[0].shape[0] < 2:
             continue
         own = list(range(steps[0].shape[0]))
-        orders = {"reversed": own[::-1], "rotated by 1": own[1:] + own[:1],
-                  "rotated by -1": own[-1:] + own[:-1]}  # fmt: skip
+        orders = {_("reversed"): own[::-1], _("rotated by 1"): own[1:] + own[:1],
+                  _("rotated by -1"): own[-1:] + own[:-1]}  # fmt: skip
+        for one, other in combinations(own, 2) if len(own) <= MOST_HEADS else ():
+            order = own.copy()
+            order[one], order[other] = other, one
+            orders[_("exchanged, {one} and {other}").format(one=one, other=other)] = order
         for words, order in orders.items():
             yield from made(scene, steps, Mistake(
                 "heads-guessed",
@@ -238,14 +252,25 @@ def _norms(scene: Scene, start: int | None) -> Iterator[Edit]:
                 "gain-guessed", _("it follows if the gain is {words}; the model takes it as it is"),
                 _("look at how the gain of the norm is read"),
                 first("gain", "rewritten", rewriting=rewriting), GUESSED), words=words)  # fmt: skip
-    squares = scene.of("mean_square")
-    if squares:
-        width = scene.plan[squares[0].inputs["x"]].shape[-1]
-        yield from made(scene, squares, Mistake(
+    yield from _statistics(scene)
+
+
+def _statistics(scene: Scene) -> Iterator[Edit]:
+    """Mean squares over other numbers, or of another kind."""
+    steps = scene.of("mean_square")
+    ways = [Statistic("mean square", over) for over in OVER[1:]]
+    ways += [Statistic("sum of squares"), Statistic("mean square of sizes")]
+    for how in ways if steps else ():
+        yield from made(scene, steps, Mistake(
             "statistics-guessed",
-            _("it follows if the sum of squares is not divided by {n}; the model takes their mean"),
-            _("divide by the width"), then("scaled", factor=Fraction(width)), GUESSED,
-        ), n=width)  # fmt: skip
+            _("it follows if the norm divides by the root of the {what} over {over}; the model "
+              "takes the mean square of the row"),
+            _("look at what the mean square is taken over"),
+            partial(_measured, how=how), GUESSED), what=how.what, over=how.over)  # fmt: skip
+
+
+def _measured(draft: Draft, step: Step, *, how: Statistic) -> None:
+    draft.change(step.address, op="statistic", inputs={"x": step.inputs["x"]}, only=True, how=how)
 
 
 def _biases(scene: Scene, start: int | None) -> Iterator[Edit]:

@@ -163,14 +163,14 @@ def _settings(scene: Scene) -> Iterator[Knob]:
             _("it follows if the base of RoPE is {value}; the model says {own}"),
             _("use base {own} for the frequencies"),
             lambda draft, step, value: draft.change(step.address, base=value),
-            chosen, base, base * 1.5, logarithmic=True,
+            chosen, base, grid=(base * 1.5, base / 10, base * 10), logarithmic=True,
         )  # fmt: skip
         yield Knob(
             "rope-positions",
             _("it follows if positions are multiplied by {value} before RoPE; the model takes them "
               "as they are"),
             _("look for a scaling of positions (linear interpolation, a scaling factor)"),
-            _scaled_positions, chosen, 1.0, 0.97,
+            _scaled_positions, chosen, 1.0, grid=(0.97, 0.5, 0.25, 2.0),
         )  # fmt: skip
 
 
@@ -280,17 +280,15 @@ def _sink(draft: Draft, step: Step, value: Fraction) -> None:
 
 
 def _heads(scene: Scene) -> Iterator[Knob]:
-    mixes = scene.of("mix")
-    if len(mixes) != 1:
-        return
-    for head in range(mixes[0].shape[0]):
-        yield Knob(
-            "head-factor",
-            _("it follows if head {head} of {at} is multiplied by {value}; the model takes all "
-              "heads as they are"),
-            _("look for what happens to head {head} alone"),
-            _one_head(head), mixes, unlikely=1, words=(("head", head),),
-        )  # fmt: skip
+    for steps, change in ((scene.of("mix"), _("look for what happens to head {head} alone")),
+                          (scene.of("scores"), _("look at the scale of head {head}"))):  # fmt: skip
+        for head in range(steps[0].shape[0] if steps else 0):
+            yield Knob(
+                "head-factor",
+                _("it follows if head {head} of {at} is multiplied by {value}; the model takes all "
+                  "heads as they are"),
+                change, _one_head(head), steps, unlikely=1, words=(("head", head),),
+            )  # fmt: skip
 
 
 def _one_head(head: int) -> Turn:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from byhand.checking.gaps.candidates import listed
+from byhand.checking.gaps.candidates import listed_on_top
 from byhand.checking.gaps.fits import fit
 from byhand.checking.gaps.knobs import knobs
 from byhand.checking.gaps.search import Candidate, Search
+from byhand.checking.gaps.values import STUMBLES
 from byhand.checking.suspects.scenes import SUSPECT, Edit, Scene
 from byhand.language import _
 from byhand.plan import Plan
@@ -36,8 +37,11 @@ def pairs(search: Search, scene: Scene) -> None:
             step for step in edited if step.address in inside or step.address.startswith(SUSPECT)
         )
         then = replace(scene, plan=edited, region=region)
-        inner.try_all(sorted(listed(then), key=lambda edit: edit.unlikely), 0.5)
-        fit(inner, then, knobs(then))
+        inner.try_all(sorted(listed_on_top(then), key=lambda edit: edit.unlikely), 0.5)
+        try:
+            fit(inner, then, knobs(then))
+        except STUMBLES:
+            continue
         search.work -= share - max(0.0, inner.work)
         for second in inner.found:
             if second.distance > LEFT or second.distance * NEEDED > first.distance:

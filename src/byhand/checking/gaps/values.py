@@ -16,6 +16,8 @@ from byhand.model import Model
 from byhand.numbers.allowed import Range
 from byhand.plan import WEIGHT, Plan, Step
 
+# what an operation may raise that meets the numbers of another mistake
+STUMBLES = (TypeError, ValueError, LookupError, AttributeError, AssertionError)
 EACH = 60_000.0  # nanoseconds of a step, whatever its size
 PRODUCT = 0.1  # of a multiplication inside a product of matrices
 SLOW = 16.0  # of an entry of a step that is more than a sum
@@ -69,7 +71,7 @@ class Values:
         """What an edited plan gives for the claimed part; None where it cannot be worked out."""
         try:
             fresh = self.worked_out(self.changed(plan))
-        except ByhandError:
+        except (ByhandError, *STUMBLES):
             return None
         value = fresh.get(self.target)
         if value is None:
