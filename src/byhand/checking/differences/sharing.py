@@ -11,7 +11,8 @@ import numpy.typing as npt
 from byhand.checking.differences.attention_seen import Attention, fit, roomy, spread
 from byhand.checking.differences.denominators import told_sums
 from byhand.checking.differences.difference import Description, Difference, Reading
-from byhand.checking.differences.inputs_read import Products, other_heads, other_rows
+from byhand.checking.differences.head_products import Products
+from byhand.checking.differences.inputs_read import other_heads, other_rows
 from byhand.checking.differences.masking import pruned, shown_masks, weak_masks
 from byhand.checking.differences.positions_read import listed
 from byhand.checking.differences.score_changes import Change, Seen, changes
