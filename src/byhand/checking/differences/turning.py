@@ -248,8 +248,6 @@ def _coarse(case: Case, turns: Turns) -> Reading | None:
     own = case.difference.scene.context.precision.partition("+")[0].rpartition(":")[2]
     exact = np.multiply.outer(case.positions, case.rates)
     known = np.isfinite(turns.off)
-    if not known.any():
-        return None
 
     def left(made: Floats) -> Floats:
         off: Floats = np.abs(made[0] + 1j * made[2] - turns.factor)[known] / turns.off[known]
