@@ -236,9 +236,7 @@ def _described(firsts: Iterable[Trial], before: Judged) -> Iterator[Description]
     for trial in firsts:
         if not trial.spoiled and (trial.gain or 0.0) >= AHEAD:
             yield Description(
-                _(
-                    "{count} of {all} wrong entries follow with one mistake alone: {sentence}"
-                ).format(
+                _("{count} of {all} wrong entries follow with one mistake: {sentence}").format(
                     count=f"{trial.explained:,}", all=f"{wrong:,}", sentence=trial.edit.sentence
                 ),
                 5,

@@ -42,7 +42,7 @@ def _other_lines(difference: Difference, part: Part) -> Iterator[Reading]:
             continue
         values = around.claimed(address)
         values = around.read(address) if values is None else values
-        if values is None or not _sampled(difference, values):
+        if values is None or not _sampled(difference, values) or _alike(difference, address):
             continue
         for place in _places(difference, part, values):
             predicted = np.where(place.mask, values, difference.expected)
@@ -68,6 +68,15 @@ def _places(difference: Difference, part: Part, values: Floats) -> Iterator[Plac
         chosen = np.flatnonzero(copied)
         mask = np.broadcast_to(copied.reshape(shape), same.shape)
         yield Place(mask, part.said(axis, chosen), alone=len(chosen) == 1)
+
+
+def _alike(difference: Difference, address: str) -> bool:
+    """Whether the model gives the same numbers at another line: then to hold them says nothing."""
+    around = difference.scene.context.around
+    theirs = None if around is None else around.expected(address)
+    if theirs is None or theirs.shape != difference.expected.shape:
+        return False
+    return bool((np.abs(theirs - difference.expected) <= difference.room)[difference.finite].all())
 
 
 def _inputs(difference: Difference) -> tuple[str, ...]:

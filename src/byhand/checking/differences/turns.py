@@ -67,7 +67,8 @@ class Turns:
 
 def solved(before: Complexes, after: Complexes, room: Floats) -> Turns | None:
     """The factors (pos, pair) with after = factor·before in all heads; None if there are none."""
-    weight = 1 / np.square(room)
+    with np.errstate(over="ignore"):  # where anything is allowed, a number weighs nothing
+        weight = 1 / np.square(room)
     power = (np.square(np.abs(before)) * weight).sum(axis=0)
     there = power > 0
     safe = np.where(there, power, 1.0)
