@@ -143,7 +143,7 @@ def _plateaus(difference: Difference, at: Truths) -> tuple[float, float] | None:
     if not top and not bottom:
         return None
     size = high if top else -low
-    alike = high == -low or not (top and bottom or difference.target.op == "activate")
+    alike = high == -low or not ((top and bottom) or difference.target.op == "activate")
     if alike and size > 0 and float(np.abs(own[~(above | below)]).max(initial=0.0)) <= size:
         return -size, size  # nothing is beyond the other side, and both sides are usual
     return (low if bottom else -np.inf), (high if top else np.inf)
