@@ -70,6 +70,13 @@ def qwen_moe() -> ModelSpec:
     return _spec("qwen_moe", attention, mlp)
 
 
+def grok() -> ModelSpec:
+    """2 of 8 experts, and scores capped at 30."""
+    attention = AttentionSpec(4, 8, 2, over_root(8), rotary=RotarySpec(8), cap=Fraction(30))
+    mlp = MlpSpec(16, "silu", gated=True, experts=8, chosen=2)
+    return _spec("grok", attention, mlp)
+
+
 def _spec(name: str, attention: AttentionSpec, mlp: MlpSpec) -> ModelSpec:
     blocks = (BlockSpec(attention, mlp, NORM, NORM),) * 2
     return ModelSpec(
@@ -184,6 +191,8 @@ class Run:
         groups = attn.heads // attn.kv_heads
         k, v = k.repeat_interleave(groups, 0), v.repeat_interleave(groups, 0)
         scores = q @ k.transpose(-1, -2) * attn.d_head**-0.5
+        if attn.cap is not None:
+            scores = torch.tanh(scores / float(attn.cap)) * float(attn.cap)
         hidden = torch.ones(length, length, dtype=torch.bool).triu(1)
         scores = self.keep(f"{at}.scores", scores.masked_fill(hidden, -torch.inf))
         weights = self.keep(f"{at}.weights", self.shares(at, attn, scores))
@@ -284,7 +293,7 @@ class Case:
 
 def cases(seed: int) -> Iterator[Case]:
     """Every model in every format and way, with all lines and with a few."""
-    for spec, format, way in product((gpt_oss(), mixtral(), qwen_moe()), FORMATS, WAYS):
+    for spec, format, way in product((gpt_oss(), mixtral(), qwen_moe(), grok()), FORMATS, WAYS):
         yield Case(spec, seed, format, way)
         yield Case(spec, seed, format, way, SPARSE)
 

@@ -33,7 +33,7 @@ class Port:
     def __init__(self, model: Model, ids: Sequence[int], format: str = "float32") -> None:
         self.dtype: torch.dtype = getattr(torch, format)
         self.w = {
-            name: torch.from_numpy(np.array(tensor.data, dtype=np.float32)).to(self.dtype)
+            name: torch.from_numpy(_plain(tensor.data)).to(self.dtype)
             for name, tensor in model.weights.items()
         }
         spec, block = model.spec, model.spec.blocks[0]
@@ -199,6 +199,11 @@ class Port:
 
     def narrowed(self, at: str, x: Tensor) -> Tensor:
         return self.keep(f"{at}.out", self.dense(f"{at}.out", x))
+
+
+def _plain(data: Any) -> Any:
+    """The same numbers in a format that torch reads from NumPy: it does not know ml_dtypes."""
+    return np.array(data, dtype=np.float32 if data.dtype.kind == "V" else None)
 
 
 def as_array(value: Tensor) -> Any:

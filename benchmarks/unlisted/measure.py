@@ -32,7 +32,7 @@ from benchmarks.unlisted.dumps import (
     text_ids,
     thinned,
 )
-from benchmarks.unlisted.truth import places, predicts, tells
+from benchmarks.unlisted.truth import all_true, places, predicts, tells
 from byhand import forward
 from byhand.checking.replay import Replay
 from byhand.checking.verdicts import Marked, MarkedText, Verdict
@@ -171,7 +171,7 @@ class _Truth:
         return self._other
 
     def told(self, sentence: str) -> bool:
-        return any(tells(sentence, part, self.ids) for part in self.change.parts)
+        return all_true(sentence, self.change.parts, self.ids)
 
     def predicted(self, address: str, sentence: str) -> bool:
         """Whether the edited plan gives what the port gives for the other text."""
@@ -183,10 +183,12 @@ def _told(part: Part, line: Marked, judge: _Truth) -> tuple[str, str]:
     """How much is said about a mistake at its line, and the sentence."""
     causes = [each.sentence for each in line.suspects]
     for sentence in causes:
-        if tells(sentence, part, judge.ids) or judge.predicted(line.claim.address, sentence):
+        true = judge.told(sentence) and tells(sentence, part, judge.ids)
+        if true or judge.predicted(line.claim.address, sentence):
             return CAUSE, sentence  # what predicts a new text has both mistakes of a pair
+    honest = (*line.described, *filter(judge.told, causes))
     for how, tell in ((DESCRIBED, tells), (PLACED, places)):
-        for sentence in (*line.described, *causes):
+        for sentence in honest:
             if tell(sentence, part, judge.ids):
                 return how, sentence
     return NOTHING, next(iter((*causes, *line.described)), "")

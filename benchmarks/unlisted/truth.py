@@ -8,7 +8,7 @@ the port gives for a text that the diagnosis has never seen.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -25,6 +25,7 @@ LEAST = 1e-12
 PREDICTED = 3.0  # × the usual rounding error, as a root mean square: what a true cause leaves
 CLEARLY = 4.0  # factor by which a cause must leave less than the model does
 OWN = re.compile(r";[^;]*\bthe (?:model|file|claims?|plan)\b.*", re.DOTALL)  # what should be
+AND = re.compile(r"; and with that,?")  # between two mistakes in one sentence
 NUMBER = re.compile(
     r"(?<![\w.√/])(?P<sign>[-−]?)(?:(?P<over>\d+(?:\.\d+)?)/)?(?P<root>√?)\(?"
     r"(?P<digits>\d{1,3}(?:,\d{3})+(?![\d\]])|\d+(?:\.\d+)?(?:e[-+−]?\d+)?)(?!\.?\d)(?!\])?"
@@ -39,12 +40,14 @@ AXES = {
     "vocab": "token",
     "tokens? of the vocabulary": "token",
 }
+ONE_LESS = re.compile(r"(?P<over>1/\()?\b1 [-−] (?P<part>0?\.\d+)(?(over)\))")
 WANTED = re.compile(r"\{(-?\d+(?:\.\d+)?(?:e-?\d+)?)\}")
 
 
 def says(sentence: str, patterns: Iterable[str], ids: list[int]) -> bool:
     """Whether a sentence says one of these; <3> in a pattern is the id of token 3."""
-    return any(_says(OWN.sub("", sentence), pattern, ids) for pattern in patterns)
+    halves = [OWN.sub("", half) for half in AND.split(sentence)]
+    return any(_says(half, pattern, ids) for half in halves for pattern in patterns)
 
 
 def _says(sentence: str, pattern: str, ids: list[int]) -> bool:
@@ -58,9 +61,16 @@ def _says(sentence: str, pattern: str, ids: list[int]) -> bool:
 
 def _worded(sentence: str) -> str:
     """The same in the words of the patterns: axes by their names, each number of a list its own."""
+    sentence = ONE_LESS.sub(_one_less, sentence)
     for axis, word in AXES.items():
         sentence = re.sub(rf"\b{axis}s? (?=\d)", f"{word} ", sentence)
     return LISTED.sub(_each, sentence)
+
+
+def _one_less(match: re.Match[str]) -> str:
+    """0.9 for 1 − 0.1, and 1.25 for 1/(1 − 0.2)"""
+    rest = 1 - float(match["part"])
+    return f"{1 / rest if match['over'] and rest else rest:.9g}"
 
 
 def _each(match: re.Match[str]) -> str:
@@ -84,6 +94,11 @@ def _marked(match: re.Match[str], wanted: list[float]) -> str:
 def tells(sentence: str, part: Part, ids: list[int]) -> bool:
     """Whether a sentence says how the mistake was made."""
     return says(sentence, part.says, ids)
+
+
+def all_true(sentence: str, parts: Sequence[Part], ids: list[int]) -> bool:
+    """Whether a sentence tells mistakes that were made, and no others."""
+    return all(any(tells(half, part, ids) for part in parts) for half in AND.split(sentence))
 
 
 def places(sentence: str, part: Part, ids: list[int]) -> bool:
@@ -114,7 +129,7 @@ def _whole(replay: Replay, address: str) -> Line | None:
 def _judged(plan: Plan, replay: Replay, line: Line) -> Judged | None:
     try:
         judged = replay.judged(replay.try_edit(plan, line.claim.address), line)
-    except ByhandError:
+    except (ByhandError, ValueError, IndexError):  # an edit may hold the first text's own numbers
         return None
     return None if isinstance(judged, Missing) else judged
 

@@ -146,6 +146,8 @@ def forward_only(spec: ModelSpec) -> Iterator[tuple[str, str]]:
     for layer, block in enumerate(spec.blocks):
         if block.attention is not None and block.attention.sinks:
             yield f"block.{layer}", "attention.sinks"
+        if block.attention is not None and block.attention.cap is not None:
+            yield f"block.{layer}", "attention.cap"
         if block.mlp is not None and block.mlp.experts is not None:
             yield f"block.{layer}", "mlp.experts"
 

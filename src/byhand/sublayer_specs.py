@@ -107,6 +107,7 @@ class AttentionSpec:
     queries: bool = True  # False: no q and k; a score is what the table and the slopes say
     nothing: bool = False  # True: a query with no key to look at mixes nothing, which is 0
     sinks: bool = False  # a learned score for each head that takes a share and has no value
+    cap: Fraction | None = None  # c: scaled products x become c·tanh(x/c); None: they stay
 
     def __post_init__(self) -> None:
         positive("attention.heads", self.heads)
@@ -142,6 +143,8 @@ class AttentionSpec:
                     _("concatenated, since there are fewer key heads than query heads"),
                     self.packed,
                 )
+        if self.cap is not None and self.cap <= 0:
+            raise refuse("attention.cap", _("a number above 0"), self.cap)
         if not self.queries:
             self._check_without_queries()
         if self.out_bias and not self.out:
@@ -151,6 +154,7 @@ class AttentionSpec:
         """Refuses what only queries and keys can have."""
         for key, there in (
             ("attention.scale", self.scale is not None),
+            ("attention.cap", self.cap is not None),
             ("attention.packed", self.packed is not None),
             ("attention.q_norm", self.q_norm.kind != "none"),
             ("attention.k_norm", self.k_norm.kind != "none"),

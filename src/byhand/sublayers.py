@@ -8,6 +8,7 @@ of `forward`.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from byhand.expression import Expression, Number, Quotient, write
@@ -126,12 +127,13 @@ def _scores(w: Sheet, run: Pass, at: str, attn: AttentionSpec, q: str, k: str) -
     return w.line(
         f"{at}.scores",
         "scores",
-        f"q·k{shown_scale(attn.scale)}"
+        shown_cap(f"q·k{shown_scale(attn.scale)}", attn.cap)
         + " - slope·|query - key|" * attn.alibi
         + " + table" * attn.score_table,
         ("head", "query", "key"),
         {"q": q, "k": k, **beside},
         scale=attn.scale,
+        cap=attn.cap,
         **seen,
     )
 
@@ -311,6 +313,11 @@ def shown_scale(scale: Expression | None, times: str = " · ") -> str:
             return f" / {write(bottom)}"
         case _:
             return f"{times}{write(scale)}"
+
+
+def shown_cap(x: str, cap: Fraction | None) -> str:
+    """A soft cap around a formula."""
+    return x if cap is None else f"{cap}·tanh(({x})/{cap})"
 
 
 def shown_matrix(spec: ModelSpec, x: str, name: str) -> str:

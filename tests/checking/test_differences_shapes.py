@@ -12,6 +12,7 @@ import pytest
 from suspected import TOKENS, Judge, gpt2, own_pass, random_model
 
 from byhand.checking.differences import Difference
+from byhand.checking.differences import readings as every_reading
 from byhand.checking.differences.closeness import Fitted
 from byhand.checking.differences.constants import recognised, shown
 from byhand.checking.differences.copies import copy_readings
@@ -20,7 +21,9 @@ from byhand.checking.differences.factors import factor_readings
 from byhand.checking.differences.formats import format_readings
 from byhand.checking.differences.moves import move_readings
 from byhand.checking.differences.orders import told
+from byhand.checking.differences.pairs_read import pair_readings
 from byhand.checking.differences.places import place_readings
+from byhand.checking.differences.row_rules import rule_readings
 from byhand.checking.differences.tables import table_readings
 from byhand.checking.suspects import Context, Edit, Scene
 from byhand.checking.suspects.grids import Grid, on_grid
@@ -29,6 +32,7 @@ from byhand.plan import WEIGHT
 
 READERS = (
     place_readings, factor_readings, copy_readings, move_readings, format_readings, table_readings,
+    rule_readings, pair_readings,
 )  # fmt: skip
 HIDDEN, OUT, MIXED = "block.1.mlp.hidden", "block.1.attn.out", "block.1.attn.mixed"
 SCORES, MEAN = "block.1.attn.scores", "block.1.mlp.norm.mean"
@@ -134,7 +138,7 @@ def at(*place: Any, to: Change) -> Change:
         (OUT, at(slice(3, None), to=np.cos), "only positions from 3 on (of 6) differ"),
         (HIDDEN, at(..., slice(8, 20), to=np.cos), "only hidden units 8 to 19 (of 40) differ"),
         (HIDDEN, at(..., slice(0, None, 4), to=np.cos),
-         "only every 4th of the hidden units from 0 to 36 (of 40) differ"),
+         "only hidden units 0, 4, … 36 (of 40) differ"),
         (MIXED, at(1, slice(3, None), to=np.cos),
          "only one part (head 1, positions from 3 on) differs"),
         (OUT, at(2, 3, to=lambda x: x + 1), "only entry [2,3] of 144 differs"),
@@ -169,7 +173,7 @@ def test_a_part_of_a_line_has_the_places_of_the_whole() -> None:
     [
         (0.5, 1e-3, "1/2"), (2**-0.5, 1e-8, "1/√2"), (-2.0, 1e-8, "−2"), (1.702, 1e-8, "1.702"),
         ((2 / np.pi) ** 0.5, 1e-8, "√(2/π)"), (0.044715, 1e-9, "0.044715"), (24**0.5, 1e-8,
-         "√24"), (24 / 23, 1e-8, "24/(24 − 1)"), (1 / 0.9, 1e-8, "1/(1 − 0.1)"),
+         "√24"), (24 / 23, 1e-8, "24/(24 − 1)"), (1 / 0.9, 1e-8, "10/9"),
         (np.log(2), 1e-8, "ln 2"), (1e-5, 1e-13, "1e−5"), (0.85, 1e-8, "0.85"),
     ],
 )  # fmt: skip
@@ -213,6 +217,13 @@ def test_an_unknown_number_is_shown_with_the_digits_that_are_known() -> None:
         (MIXED, at([0, 2], to=lambda x: 2 * x), "heads 0 and 2 (of 4) are 2 × what follows"),
         (MIXED, lambda x: x * np.array([3, 1, 2, 1])[:, None, None],
          "(head 2: 2 ×; head 0: 3 ×)"),
+        (OUT, lambda x: np.where(x > 0, x / 1.25, x * 1.5),
+         "numbers above 0 are 0.8 × what follows and numbers below 0 3/2 ×, in the whole line"),
+        (OUT, lambda x: np.outer([2] + [1] * 5, [-1] + [1] * 23) * x,
+         "(position 0: 2 ×; channel 0: −1 ×)"),
+        ("logits", at(..., 3, to=lambda x: 0 * x - 30), "token 3 (of 19) is −30 everywhere"),
+        (OUT, lambda x: 0.5 * x[[1, 0, 2, 3, 4, 5]],
+         "1/2 × what follows and, besides, positions 0 and 1 change places"),
         ("logits", lambda x: x - np.log(np.exp(x).sum(-1, keepdims=True)),
          "less the logarithm of its sum of exponentials, as in log-softmax"),
         ("logits", lambda x: x - x.max(-1, keepdims=True), "less its largest number"),
@@ -221,7 +232,7 @@ def test_an_unknown_number_is_shown_with_the_digits_that_are_known() -> None:
 def test_a_factor_or_a_shift_is_read_off_and_named(address: str, change: Change, said: str) -> None:
     edit = causes(address, change)[0]
     assert said in edit.sentence
-    assert edit.fitted == ("0.731234" in said)
+    assert edit.fitted == 2 * ("change places" in said) + ("0.731234" in said)
 
 
 def test_a_factor_of_one_row_of_a_line_is_a_factor_of_that_row() -> None:
@@ -252,11 +263,13 @@ def test_a_factor_of_one_row_of_a_line_is_a_factor_of_that_row() -> None:
          "positions are moved on by 1, and the rest is 0"),
         (OUT, lambda x: np.concatenate([x[:1], x[:-1]]), "moved by 1, the one at the end repeated"),
         (OUT, lambda x: np.repeat(x[:1], 6, 0), "all positions are position 0 again"),
+        (MIXED, lambda x: 0 * x + x.mean(0), "all 4 heads are averaged: each is the mean of them"),
+        (OUT, at([1, 4], to=lambda x: 0 * x + x.mean(0)), "positions 1 and 4 are averaged"),
         (MIXED, lambda x: x.transpose(1, 0, 2).reshape(x.shape), "memory as (pos, head, d_head)"),
         (OUT, lambda x: dump()["block.0.attn.out"], "holds the numbers of block.0.attn.out"),
         (OUT, lambda x: dump()["block.2.attn.out"], "of block.2.attn.out, a later line"),
         (OUT, at(3, to=lambda x: dump()["block.0.attn.out"][3]),
-         "position 3 (of 6) holds the numbers of block.0.attn.out"),
+         "position 3 holds the numbers of block.0.attn.out"),
     ],
 )  # fmt: skip
 def test_numbers_in_the_wrong_place_are_found_where_they_belong(
@@ -295,7 +308,17 @@ def test_an_order_is_told_with_as_many_numbers_as_it_needs(seed: int) -> None:
         (HIDDEN, lambda x: on_grid(x, Grid(448.0, float="float8_e4m3")), "float8_e4m3, with one"),
         (HIDDEN, lambda x: np.round(x, 2), "rounded to 2 decimals"),
         (HIDDEN, lambda x: np.clip(x, -0.5, 0.5), "clamped to −1/2 … 1/2"),
-        (HIDDEN, lambda x: np.minimum(x, 0.75), "at most 0.75"),
+        (HIDDEN, lambda x: np.minimum(x, 0.75), "at most 3/4"),
+        (MIXED, at(1, to=lambda x: np.clip(x, -0.1, 0.1)),
+         "numbers of head 1 (of 4) are clamped to −1/10 … 1/10"),
+        (HIDDEN, lambda x: np.rint(x * 16) / 16, "rounded to multiples of 1/16"),
+        (HIDDEN, lambda x: np.where(np.abs(x) < 0.1, 0, x), "numbers below 0.1 in size are 0"),
+        ("probs", lambda x: np.where(x >= np.sort(x)[:, -5, None], x, 0),
+         "only the 5 largest of each row are kept;"),
+        (OUT, lambda x: x / np.linalg.norm(x, axis=-1, keepdims=True),
+         "each row is scaled to length 1"),
+        (OUT, lambda x: x + np.array(model().weights["block.2.mlp.out_bias"].data),
+         "weight.block.2.mlp.out_bias is added at all positions"),
         (MIXED, at(2, to=lambda x: x.astype(np.float16).astype(np.float64)),
          "one part (head 2) is rounded to float16"),
         ("embed.token", lambda x: token_rows()[np.array(TOKENS) + 2],
@@ -315,6 +338,43 @@ def test_what_was_done_to_the_numbers_afterwards_leaves_a_mark(
 ) -> None:
     sentences = [edit.sentence for edit in causes(address, change)]
     assert any(said in each for each in sentences), sentences
+
+
+@pytest.mark.parametrize(
+    ("address", "change", "said"),
+    [
+        (OUT, lambda x: x + np.cos(np.arange(24)), "the same row is added at all positions"),
+        (MIXED, lambda x: x * np.arange(1, 25).reshape(4, 6, 1),
+         "each row (heads × positions) is a multiple of its own of what follows: from 1 to 24"),
+        (OUT, lambda x: 3 * x + 0.5, "everything is 3 × what follows, plus 1/2"),
+        (OUT, lambda x: at(2, to=np.sin)(x * 0.5),
+         "everything but position 2 (of 6) is 1/2 × what follows"),
+        (OUT, lambda x: at(2, 3, to=lambda _x: np.inf)(x * 0.5),
+         "all finite numbers are 1/2 × what follows"),
+        (HIDDEN, lambda x: x * (np.random.default_rng(5).random(x.shape) > 0.2),
+         "numbers are 0, all over the line; the others follow"),
+        (HIDDEN, lambda x: x * (1 + 0.01 * np.random.default_rng(6).standard_normal(x.shape)),
+         "the differences look like noise of 1 % of each number"),
+    ],
+)  # fmt: skip
+def test_what_has_no_plan_is_described(address: str, change: Change, said: str) -> None:
+    told = descriptions(address, change)
+    assert any(said in each for each in told), told
+
+
+def test_the_place_of_claimed_tokens_among_the_logits() -> None:
+    logits = dump()["logits"]
+    second = np.argsort(logits, axis=-1)[:, -2].astype(np.float64)
+    judge = Judge(model(), dump())
+    step = judge.plan["next"]
+    expected = logits.argmax(-1).astype(np.float64)
+    context = Context(judge.claimed, TOKENS, values=second, expected=expected,
+                      allowed=0 * expected, around=Around())  # fmt: skip
+    found = Difference.of(Scene(judge.plan, (step,), step, model(), context), None)
+    assert found is not None
+    assert [each.sentence for each in every_reading(found)] == [
+        "every claimed token has the second largest logit of its position"
+    ]
 
 
 def test_numbers_of_a_narrower_format_are_described() -> None:

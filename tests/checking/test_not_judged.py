@@ -315,7 +315,7 @@ def test_a_mistake_in_every_block_is_an_error_in_every_block_and_told_as_one(min
     from byhand.document.compose.marked import told
     from byhand.document.compose.marking import summary
 
-    assert summary(Marking("minigpt", (marked,))).endswith("; the same in 1 more block")
+    assert summary(Marking("minigpt", (marked,))).endswith("; in every block")
     assert ("suspect", "the same mistake as in block.0.mlp.act") in list(told(second))
 
 

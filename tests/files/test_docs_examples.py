@@ -74,7 +74,7 @@ def test_every_key_and_word_of_the_format_is_on_the_page() -> None:
         *spec.NORMS, *spec.PLACES, *spec.POSITIONS, *spec.PAIRINGS, *spec.PACKINGS,
         *spec.ACTIVATIONS, *spec.LAYOUTS, *tensors.WORDS, *FUNCTIONS, *score_rules.RULES,
         *score_rules._KEYS, "entries", "stream", "units", "queries", "nothing",
-        "sinks", "magnitude", "experts", "chosen", "normalised", "router",
+        "sinks", "cap", "magnitude", "experts", "chosen", "normalised", "router",
     ]  # fmt: skip
     assert [word for word in words if not re.search(rf"\b{word}\b", PAGE)] == []
 

@@ -20,7 +20,7 @@ model:
   layers: 2
   layout: out_in
   position: {kind: rope, base: 100, magnitude: ln(32)/10 + 1}
-  attention: {heads: 2, d_head: 2, sinks: true}
+  attention: {heads: 2, d_head: 2, sinks: true, cap: 5/2}
   mlp: {d_ff: 3, gated: true, bias: true, experts: 4, chosen: 2, normalised: false}
   blocks:
     1: {attention: {sinks: false}, mlp: none, position: none}
@@ -49,6 +49,7 @@ def test_every_key_is_read() -> None:
     assert first.attention.rotary is not None
     assert second.attention is not None
     assert (first.attention.sinks, second.attention.sinks) == (True, False)
+    assert first.attention.cap == Fraction(5, 2)
     assert first.attention.rotary.magnitude == parse("ln(32)/10 + 1")
     assert first.mlp is not None
     assert (first.mlp.experts, first.mlp.chosen, first.mlp.normalised) == (4, 2, False)
@@ -80,6 +81,8 @@ def test_the_inventory_counts_every_expert_and_sink() -> None:
         ("experts: 4, chosen: 2, normalised: false", "chosen: 2", "there are no experts"),
         ("experts: 4, chosen: 2", "chosen: 1", "there are no experts"),
         ("sinks: true", "sinks: 3", "true, false"),
+        ("cap: 5/2", "cap: 0", "a number above 0"),
+        ("sinks: true, cap", "queries: false, scale: none, cap", "no queries and keys"),
         ("block.0.attn.sinks: [1/2", "block.1.attn.sinks: [1/2", "block.1.attn.sinks"),
         ("[0, 1, 2, 3]", "[0, 1, 2]", "4"),
     ],

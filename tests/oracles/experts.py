@@ -12,6 +12,7 @@ from byhand.weights import Tensor, Weights
 from oracles.architectures import Case, EntryMaker, _tensor
 
 MAGNITUDES: tuple[Expression, ...] = (Number(Fraction(5, 4)), parse("0.1*ln(32) + 1"))
+CAPS = (None, Fraction(5, 2), Fraction(50))
 CHOICES = ((2, 1), (3, 2), (3, 3), (4, 2))  # experts, and how many of them answer
 
 
@@ -20,7 +21,7 @@ def modern(case: Case, number: int, entry: EntryMaker) -> Case:
 
     def attention(spec: AttentionSpec) -> AttentionSpec:
         rotary = spec.rotary and replace(spec.rotary, magnitude=MAGNITUDES[number % 2])
-        return replace(spec, sinks=True, rotary=rotary)
+        return replace(spec, sinks=True, rotary=rotary, cap=CAPS[number % 3])
 
     def mlp(spec: MlpSpec) -> MlpSpec:
         experts, chosen = CHOICES[number % len(CHOICES)]

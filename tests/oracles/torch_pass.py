@@ -178,10 +178,16 @@ class TorchPass:
         k, v = k.repeat_interleave(groups, dim=0), v.repeat_interleave(groups, dim=0)
         scale = 1.0 if attn.scale is None else float(ball_of(attn.scale))
         bias = self._score_bias(at, attn)
-        scores = self.found[f"{at}.scores"] = q @ k.transpose(-1, -2) * scale + bias
+        products = q @ k.transpose(-1, -2) * scale
+        if attn.cap is not None:
+            products = float(attn.cap) * torch.tanh(products / float(attn.cap))
+        scores = self.found[f"{at}.scores"] = products + bias
         nothing = (scores == -math.inf).all(-1, keepdim=True)
         if attn.nothing:  # a row of -∞ has no softmax: 0 instead
             weights = torch.where(nothing, 0.0, torch.where(nothing, 0.0, scores).softmax(-1))
+            mixed = weights @ v
+        elif attn.cap is not None and not attn.sinks:
+            weights = scores.softmax(-1)
             mixed = weights @ v
         elif attn.sinks:  # as one more key, whose column is dropped
             sinks = self.w[f"{at}.sinks"].reshape(-1, 1, 1).expand(-1, len(self.ids), 1)

@@ -120,7 +120,7 @@ def router_without_its_bias(port: Replica) -> None:
     "Fix gpt-oss-20b NVFP4 (ModelOpt) inference",
     family="gpt_oss",
     shows="block.0.mlp.gate",
-    says="gate_bias",
+    says="gate_bias is left out|experts' bias is left out",
 )
 def experts_without_their_biases(port: Replica) -> None:
     """The experts of gpt-oss have biases.  One kernel served two 4-bit formats, and passed the

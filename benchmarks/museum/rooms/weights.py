@@ -33,7 +33,7 @@ def _unpacked(port: Replica, packed: str, unpack: Callable[[dict[str, Any]], Any
     packed="q4_1",
     length=ROWS,
     shows=GATE,
-    says="(moved by 2|2 places).*(16|32)",
+    says="stand 2 input channels later in each block of 16",
 )
 def header_of_another_block(port: Replica) -> None:
     """A Q4_1 block begins with a scale and a minimum, a Q4_0 block with a scale alone.  One

@@ -68,7 +68,14 @@ def values_of_block_before(port: Port) -> None:
     before(port, "mixed", lambda w, v: (w, port.spread(port.kept["block.0.attn.v"])), 1)
 
 
-@change("softmax in base 2", WEIGHTS, "gpt2 llama", r"base 2|exp2|2\^", "{0.693147}", "{1.442695}")
+@change(
+    "softmax in base 2",
+    WEIGHTS,
+    "gpt2 llama",
+    r"base 2|exp2|2\^|powers of 2",
+    "{0.693147}",
+    "{1.442695}",
+)
 def softmax_base_2(port: Port) -> None:
     before(port, "shares", lambda s: (s * log(2),))
 

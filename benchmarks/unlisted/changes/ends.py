@@ -37,6 +37,7 @@ def logits_capped(port: Port) -> None:
     "logits",
     "llama gpt2",
     r"{2}.*(tokens?|columns?)|(tokens?|columns?).*{2}",
+    r"the same row is added at all positions.*{4.472}",
     where=r"(tokens?|columns?).*\b10\b.*\b(11|14)\b",
 )
 def tokens_favoured(port: Port) -> None:
@@ -291,7 +292,12 @@ def embedding_channel_negated(port: Port) -> None:
     after(port, EMBED, lambda x: with_row(x, 60, -x[:, 60], -1))
 
 
-@change("next tokens of the second largest logit", "next", "gpt2", r"second|2nd|not the largest")
+@change(
+    "next tokens of the second largest logit",
+    "next",
+    "gpt2",
+    r"second|2nd|2\. largest|not the largest",
+)
 def second_best(port: Port) -> None:
     after(port, "next", lambda _ids: port.kept["logits"].topk(2, -1).indices[:, 1])
 

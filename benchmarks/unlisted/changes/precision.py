@@ -115,6 +115,7 @@ def fp8_keys(port: Port) -> None:
     OUT,
     "gpt2 qwen",
     r"(chunk|accumul|partial|pieces|sum).*bfloat16|bfloat16.*(chunk|accumul|partial|pieces|sum)",
+    r"every number of this line is a number of bfloat16",
     formats=FLOAT32,
 )
 def sums_in_chunks(port: Port) -> None:

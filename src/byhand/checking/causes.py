@@ -12,7 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from byhand.checking.diagnosis import diagnosed
+from byhand.checking.diagnosis import Diagnosis, diagnosed
+from byhand.checking.differences import forgiving
 from byhand.checking.replay import Line, Replay
 from byhand.checking.surroundings import Surroundings
 from byhand.checking.verdicts import Marked, Suspect, Verdict
@@ -40,15 +41,17 @@ def with_causes(
     for line in _in_turn(lines):
         step = line.step
         own, verdict = judged(line)
-        diagnosis = diagnosed(
-            replay,
-            around,
-            own,
-            verdict,
-            unusual=line.unusual,
-            favourites=[kind for kind, _words in (*found[step], *known)],
-            work=left,
-        )
+        with forgiving():
+            diagnosis = Diagnosis()
+            diagnosis = diagnosed(
+                replay,
+                around,
+                own,
+                verdict,
+                unusual=line.unusual,
+                favourites=[kind for kind, _words in (*found[step], *known)],
+                work=left,
+            )
         left -= diagnosis.work
         told[id(line)] = replace(
             line, suspects=diagnosis.causes, described=diagnosis.described, ask=diagnosis.ask
@@ -99,11 +102,11 @@ def together(texts: Sequence[Sequence[Marked]]) -> list[list[Marked]]:
 
 def _weighed(line: Marked, others: Sequence[Marked], counts: Counter[Form]) -> Marked:
     """The line with the causes that explain most lines of its step, and how many they explain."""
-    if not line.suspects:
+    if not line.suspects or line.claim.by_hand:
         return line
     most = max(counts[form_of(each)] for each in line.suspects)
     kept = [each for each in line.suspects if counts[form_of(each)] == most]
-    without = sum(other.verdict.follows is True for other in others if other is not line)
+    without = sum(other.verdict.follows is True for other in others if _apart(other, line))
     suspects = tuple(
         replace(
             each,
@@ -117,6 +120,11 @@ def _weighed(line: Marked, others: Sequence[Marked], counts: Counter[Form]) -> M
         for each in kept
     )
     return replace(line, suspects=suspects)
+
+
+def _apart(one: Marked, other: Marked) -> bool:
+    """Whether two lines of a step belong to different blocks."""
+    return one.block is not None and one.block != other.block
 
 
 def _told_once(lines: Sequence[Marked]) -> list[Marked]:

@@ -30,6 +30,7 @@ from byhand.worked import Missing
 
 MOST_WORK = 10_000_000_000  # multiplications for all edits of one line
 MOST_SHOWN = 3
+SMALL_GAP = 8  # steps, such as those of a norm: each mistake of the list is tried in each
 MOST_PARTLY = 4  # edits kept that explain a part of a line
 
 
@@ -68,10 +69,9 @@ def diagnosed(
     difference = Difference.of(scene, judged.claimed) if numbers else None
     seen = list(readings(difference)) if difference is not None else []
     tried = [each for each in seen if isinstance(each, Edit)]
-    if is_gap(replay, scene, line, judged):
-        gap = searched(replay, scene, line, judged, first=tried, favourites=favourites, work=work)
-        best = tuple(trial.suspect() for trial in gap.trials[:MOST_SHOWN])
-        return Diagnosis(best, _sentences((*seen, *gap.described)), gap.ask, gap.work)
+    through_gap = is_gap(replay, scene, line, judged)
+    if through_gap and len(region.steps) > SMALL_GAP:
+        return _through_gap(replay, scene, line, judged, seen, favourites, work)
     tried += edits(replay.plan, region.steps, target, replay.model, context=context)
     price = max(1.0, _work(replay, region.steps))
     first = [edit for edit in tried if edit.kind in favourites][: int(MOST_WORK / price) + 1]
@@ -89,6 +89,8 @@ def diagnosed(
         spent += len(some)
         if found:
             break
+    if not found and through_gap:
+        return _through_gap(replay, scene, line, judged, seen, favourites, work - spent * price)
     if not found and difference is not None and not unusual and affordable:
         two = pairs(difference, line, judged, partly, partial(_worked, replay, line))
         found, spent = [*two.causes], spent + two.tried
@@ -98,6 +100,22 @@ def diagnosed(
         _sentences(seen),
         work=spent * price,
     )
+
+
+def _through_gap(
+    replay: Replay,
+    scene: Scene,
+    line: Line,
+    judged: Judged,
+    seen: Sequence[Reading],
+    favourites: Sequence[str],
+    work: float,
+) -> Diagnosis:
+    """The diagnosis of a line after unclaimed steps, any of which may be wrong."""
+    first = [each for each in seen if isinstance(each, Edit)]
+    gap = searched(replay, scene, line, judged, first=first, favourites=favourites, work=work)
+    best = tuple(trial.suspect() for trial in gap.trials[:MOST_SHOWN])
+    return Diagnosis(best, _sentences((*seen, *gap.described)), gap.ask, gap.work)
 
 
 def _sentences(seen: Iterable[Reading]) -> tuple[str, ...]:

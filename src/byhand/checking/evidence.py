@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
 
 import numpy as np
 
@@ -26,8 +25,8 @@ from byhand.checking.suspects import Edit
 from byhand.checking.verdicts import Evidence, Suspect
 from byhand.numbers.allowed import Judged
 
-LEFT = 2.0  # × the usual rounding error: what a cause leaves at most, all over
-IN_A_ROW = 4.0  # the same for the worst row
+LEFT = 3.0  # × the usual rounding error: what a cause leaves at most, all over
+IN_A_ROW = 5.0  # the same for the worst row
 AHEAD = 4.0  # × the usual rounding error: by how much a claim is clearly nearer to one of two
 WRITTEN = 32.0  # × the usual rounding error that a cause of a handwritten line leaves at most
 CLEARLY_BETTER = 4.0  # factor by which a cause must leave less, where the evidence is weak
@@ -65,16 +64,10 @@ class Trial:
         )
 
     @property
-    def rank(self) -> tuple[float, int, int]:
+    def rank(self) -> tuple[float, int, bool, int]:
         """How badly it fits and how much it assumes; the smallest comes first."""
-        times = self.judged.times
-        fit = inf if times is None else times
-        return (0.0 if fit <= USUAL else fit), *self.price
-
-    @property
-    def price(self) -> tuple[int, int]:
-        """How much it assumes."""
-        return self.edit.fitted, self.edit.unlikely
+        fit = self.judged.times or 0.0  # None: nothing is rounded
+        return (0.0 if fit <= USUAL else fit), *self.edit.price
 
     def suspect(self) -> Suspect:
         """The trial as a cause."""
@@ -112,7 +105,7 @@ def ahead(one: Judged, other: Judged, claimed: Floats) -> float | None:
         known = known if each.claimed is None else known & each.claimed
     if not known.any():
         return None
-    last = apart.shape[-1] if apart.ndim else 1
+    last = apart.shape[-1] if apart.ndim > 1 else 1  # one number for each position
     apart = np.where(known, apart, 0.0).reshape(-1, last)
     nearer = float((apart * np.where(known, away, 0.0).reshape(-1, last)).sum())
     noise = float(np.linalg.norm(np.abs(apart).sum(axis=-1)))
@@ -148,9 +141,10 @@ def _borne_out(trial: Trial, before: Judged, line: Line) -> bool:
         return True
     if trial.explained < BORNE_OUT * trial.edit.fitted:
         return False
+    if before.usual is None:  # nothing is rounded here: what follows, follows to the last bit
+        return True
     with np.errstate(all="ignore"):
-        noise = 0.0 if before.usual is None else before.usual
-        moved = np.abs(trial.judged.expected - before.expected) > noise
+        moved = np.abs(trial.judged.expected - before.expected) > before.usual
     return bool(moved.mean() < MOST) or _better(trial.left, what_is_left(before, line))
 
 
@@ -235,15 +229,15 @@ def _says_it_all(simpler: Trial, trial: Trial) -> bool:
     if simpler.edit.fitted < trial.edit.fitted or simpler.edit.sentence == trial.edit.sentence:
         return True
     return _same(simpler.judged, trial.judged) and (
-        simpler.edit.kind == trial.edit.kind or simpler.price < trial.price
+        simpler.edit.kind == trial.edit.kind or simpler.edit.price < trial.edit.price
     )
 
 
 def _same(one: Judged, other: Judged) -> bool:
     """Whether two predictions are the same numbers, up to a fraction of a rounding error."""
-    if one.expected.shape != other.expected.shape or one.usual is None or other.usual is None:
+    if one.expected.shape != other.expected.shape:
         return False
+    noise = [np.asarray(0.0 if each.usual is None else each.usual) for each in (one, other)]
     with np.errstate(all="ignore"):
         apart = np.abs(one.expected - other.expected)
-        room = SAME * np.fmax(one.usual, other.usual)
-    return bool((~(apart > room)).all())
+        return bool((~(apart > SAME * np.fmax(*noise))).all())

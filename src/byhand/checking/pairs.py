@@ -101,8 +101,8 @@ def explains_a_part(trial: Trial, before: Judged) -> bool:
     )
 
 
-def _what_is_wrong_still(trial: Trial) -> tuple[int, int, int]:
-    return int((trial.judged.shares > 1).sum()), *trial.price
+def _what_is_wrong_still(trial: Trial) -> tuple[int, int, bool, int]:
+    return int((trial.judged.shares > 1).sum()), *trial.edit.price
 
 
 # ------------------------------------------------------------------------ the parts of a line
@@ -220,6 +220,7 @@ def _both(difference: Difference, first: Edit, second: Edit) -> Iterator[Edit]:
             plan,
             first.unlikely + second.unlikely + 2,
             first.fitted + second.fitted,
+            read=True,
         )
 
 
@@ -235,9 +236,7 @@ def _described(firsts: Iterable[Trial], before: Judged) -> Iterator[Description]
     for trial in firsts:
         if not trial.spoiled and (trial.gain or 0.0) >= AHEAD:
             yield Description(
-                _(
-                    "{count} of {all} wrong entries follow with one mistake alone: {sentence}"
-                ).format(
+                _("{count} of {all} wrong entries follow with one mistake: {sentence}").format(
                     count=f"{trial.explained:,}", all=f"{wrong:,}", sentence=trial.edit.sentence
                 ),
                 5,

@@ -320,10 +320,10 @@ class _Reader:
             return None
         table = self.table(
             node, "heads", "kv_heads", "d_head", "scale", "causal", "window", "bias", "packed",
-            "out", "q_norm", "k_norm", "score_table", "queries", "nothing", "sinks", "norm",
+            "out", "q_norm", "k_norm", "score_table", "queries", "nothing", "sinks", "cap", "norm",
         )  # fmt: skip
         heads, kv_heads, scale, packed = map(table.get, ("heads", "kv_heads", "scale", "packed"))
-        window = table.get("window")
+        window, cap = table.get("window"), table.get("cap")
         count = 1 if heads is None else scalars.whole(heads, 1, WIDEST)
         width = self.head_width(table, count)
         out = self.flag(table, "out", True)
@@ -355,6 +355,7 @@ class _Reader:
                 queries=queries,
                 nothing=nothing is not None and scalars.word(nothing, "refused", "zero") == "zero",
                 sinks=self.flag(table, "sinks", False),
+                cap=None if cap is None else scalars.number(cap),
             )
 
     def head_width(self, table: Table, heads: int) -> int:

@@ -156,6 +156,8 @@ def _attention(attention: AttentionSpec) -> Table:
         table["scale"] = "none" if scale is None else number_text(scale)
     if attention.window is not None:
         table["window"] = attention.window
+    if attention.cap is not None:
+        table["cap"] = number_text(attention.cap)
     biases = {place: getattr(attention, f"{place}_bias") for place in _BIASED}
     others: Table = {
         "causal": (attention.causal, True),

@@ -250,14 +250,16 @@ class Numbers(Adjoints, ABC):
         table: Array | None = None,
         slopes: Array | None = None,
         scale: Expression | None = None,
+        cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
         keys: Sequence[int],
     ) -> Array:
         """scale·(q·k) - slope·|query position - key position| + table[head, query, key].
 
-        Query head h reads key head h // (heads / kv_heads).  ABSENT where the mask is False or
-        the table has ABSENT.  `queries` and `keys` are positions, and index the table.
+        With a cap c, c·tanh(x/c) of x = scale·(q·k) stands in its place.  Query head h reads key
+        head h // (heads / kv_heads).  ABSENT where the mask is False or the table has ABSENT.
+        `queries` and `keys` are positions, and index the table.
         """
 
     def table_scores(

@@ -148,6 +148,9 @@ class Operations(Lines):
         ]
         scale = settings.get("scale")
         terms = products if scale is None else [scaled(products, scale)]
+        if (cap := settings.get("cap")) is not None:
+            inner = Quotient(Sum(tuple(terms)), Number(cap))
+            terms = [Product((Number(cap), Call("tanh", inner)))]
         return Sum((*terms, *self._beside_products(step, at)))
 
     def _table_scores(self, step: Step, at: Index) -> Expression:

@@ -108,6 +108,7 @@ def roomy(difference: Difference) -> Floats:
     size = np.abs(difference.expected[at])
     typical = float(np.median(size)) or float(size.max(initial=0.0)) or 1.0
     relative = float(np.median(room[at] / np.maximum(size, typical)))
+    relative = max(relative, 0.4 * 2.0 ** -bits_of(difference.scene.context.precision))
     with np.errstate(invalid="ignore"):
         mine = relative * np.maximum(np.abs(np.where(at, difference.claimed, 0.0)), typical)
     return np.maximum(room, mine)

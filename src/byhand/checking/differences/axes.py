@@ -23,18 +23,24 @@ NAMES = {  # axis → one, several
     "head": (later("head"), later("heads")),
     "kv_head": (later("key head"), later("key heads")),
     "d": (later("channel"), later("channels")),
-    "d_head": (later("channel of a head"), later("channels of a head")),
+    "d_head": (later("head channel"), later("head channels")),
     "d_ff": (later("hidden unit"), later("hidden units")),
     "expert": (later("expert"), later("experts")),
     "block": (later("block"), later("blocks")),
     "packed": (later("column"), later("columns")),
-    "vocab": (later("token of the vocabulary"), later("tokens of the vocabulary")),
+    "vocab": (later("token"), later("tokens")),
 }
 
 
 def one(axis: str) -> str:
     """The word for one place along an axis."""
     return _(NAMES[axis][0]) if axis in NAMES else axis
+
+
+def numbered(axis: str, number: int) -> str:
+    """One place along an axis: "position 3"."""
+    text = _("head {number}") if axis == "head" else _("{name} {number}")
+    return text.format(name=one(axis), number=number)
 
 
 def several(axis: str) -> str:
@@ -113,7 +119,7 @@ def set_said(axis: str, numbers: Places, own: Places, count: int) -> str:
     """A set of places along an axis, of those that there are (`own`), in words."""
     first, last = int(numbers[0]), int(numbers[-1])
     if len(numbers) == 1:
-        return _("{name} {number}").format(name=one(axis), number=first)
+        return numbered(axis, first)
     steps = np.unique(np.diff(numbers))
     if len(numbers) == len(own):
         return _("all {count} {names}").format(count=len(own), names=several(axis))
@@ -124,8 +130,8 @@ def set_said(axis: str, numbers: Places, own: Places, count: int) -> str:
     if len(numbers) <= MOST_LISTED:
         return _("{names} {numbers}").format(names=several(axis), numbers=listed(numbers))
     if len(steps) == 1:
-        return _("every {step}th of the {names} from {first} to {last}").format(
-            step=int(steps[0]), names=several(axis), first=first, last=last
+        return _("{names} {first}, {second}, … {last}").format(
+            names=several(axis), first=first, second=int(numbers[1]), last=last
         )
     return _("{some} of {count} {names}").format(
         some=len(numbers), count=count, names=several(axis)

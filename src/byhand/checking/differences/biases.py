@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
-from byhand.checking.differences.difference import Floats, Reading
-from byhand.checking.differences.product import GOOD, WORST, Product, root_mean_square
+from byhand.checking.differences.closeness import Fitted
+from byhand.checking.differences.constants import recognised, shown
+from byhand.checking.differences.difference import Floats, Reading, Truths
+from byhand.checking.differences.product import GOOD, WORST, Product, good, root_mean_square
 from byhand.checking.differences.told import numbered, told
-from byhand.checking.suspects.mistakes import reading
+from byhand.checking.suspects.mistakes import reading, then
 from byhand.checking.suspects.rewritings import EntriesSet, LinesScaled, LinesSet, LinesTaken
 from byhand.checking.suspects.scenes import Draft
 from byhand.language import _
@@ -19,12 +22,14 @@ from byhand.plan import WEIGHT, Step
 LEAST = 3  # positions that must agree
 FACTORS = (0.0, 2.0, -1.0, 0.5)
 MOST_ENTRIES = 8
+FEW_OUTPUTS = 32
 
 
 def bias_readings(product: Product) -> Iterator[Reading]:
     """What the bias acts as, where the claim differs by the same row at every position."""
     if product.count < LEAST or not len(product.wrong_columns):
         return
+    yield from _some_positions(product)
     weights = 1 / np.square(product.room)
     shift = (product.off * weights).sum(axis=0) / weights.sum(axis=0)
     left = (product.off - shift) / product.room
@@ -138,6 +143,46 @@ def _other(
     )  # fmt: skip
 
 
+def _some_positions(product: Product) -> Iterator[Reading]:
+    """The bias left out or added again at some positions only."""
+    rows = np.flatnonzero(product.wrong.any(axis=1))
+    target = product.difference.target
+    if product.bias is None or not 0 < len(rows) <= 0.75 * product.count:
+        return
+    if target is not product.step or len(target.shape) != 2:
+        return
+    for factor, said in (
+        (-1.0, _("it follows if the bias {name} is left out at positions {places}; the model adds "
+                 "it everywhere")),
+        (1.0, _("it follows if the bias {name} is added twice at positions {places}; the model "
+                "adds it once")),
+    ):  # fmt: skip
+        left = (product.off[rows] - factor * product.bias) / product.room[rows]
+        if not good(left, product.off[rows] / product.room[rows]) or len(product.off) != len(
+            product.difference.expected
+        ):
+            continue
+        mask = np.zeros(target.shape, dtype=bool)
+        mask[rows] = True
+        name = product.step.inputs["bias"].removeprefix(WEIGHT)
+        yield product.difference.edit(
+            "bias-wrong", said, _("add {name} at every position, once"),
+            partial(_at_some, mask=mask, without=factor < 0), unlikely=1, name=name,
+            places=numbered(rows.tolist()))  # fmt: skip
+        return
+
+
+def _at_some(draft: Draft, step: Step, *, mask: Truths, without: bool) -> None:
+    own = draft.aside(step.address)
+    if without:
+        inputs = {role: read for role, read in step.inputs.items() if role != "bias"}
+        other = draft.write(step.address, step.op, inputs, step.axes, step.shape, **step.attributes)
+    else:
+        bias = {"x": own, "bias": step.inputs["bias"]}
+        other = draft.write(step.address, "affine", bias, step.axes, step.shape)
+    draft.change(step.address, op="patched", inputs={"x": own, "y": other}, only=True, where=mask)
+
+
 def _extra(product: Product, shift: Floats, sure: Floats) -> Iterator[Reading]:
     """A row that is added although the model has no bias: one of the model's, if it is one."""
     if len(product.columns) < product.size(1):
@@ -154,3 +199,29 @@ def _extra(product: Product, shift: Floats, sure: Floats) -> Iterator[Reading]:
             "bias-extra", said, _("do not add {other} here"), reading(bias=WEIGHT + name),
             at=product.step, other=name)  # fmt: skip
         return
+    yield from _few_outputs(product, shift, sure)
+
+
+def _few_outputs(product: Product, shift: Floats, sure: Floats) -> Iterator[Reading]:
+    """One number that is added to some outputs."""
+    some = product.wrong_columns
+    if len(some) > FEW_OUTPUTS or product.difference.target is not product.step:
+        return
+    weights = 1 / np.square(sure[some])
+    mean = Fitted(float((shift[some] * weights).sum() / weights.sum()),
+                  float(1 / np.sqrt(weights.sum())))  # fmt: skip
+    constant = recognised(mean, product.difference.scene)
+    value = mean.value if constant is None else constant.value
+    if not _near(shift[some], np.full(len(some), value), sure[some]):
+        return
+    row = np.zeros((1, len(shift)))
+    row[0, some] = value
+    said = _("it follows if {value} is added to outputs {places} of {name}; the model adds nothing")
+    shape = product.difference.target.shape
+    if len(shape) != 2:
+        return
+    yield product.difference.edit(
+        "outputs-shifted", said, _("look for what is added to outputs {places} of {name}"),
+        then("plus_each", summands=row), fitted=int(constant is None), unlikely=1,
+        value=shown(mean) if constant is None else constant.written, name=product.step.address,
+        places=numbered(some.tolist()))  # fmt: skip

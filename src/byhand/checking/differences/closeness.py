@@ -6,13 +6,15 @@ first, and all of them only where those agree.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import wraps
 from math import inf
 
 import numpy as np
 import numpy.typing as npt
 
-from byhand.checking.differences.difference import Difference, Floats, Truths
+from byhand.checking.differences.difference import Difference, Floats, Reader, Reading, Truths
 from byhand.checking.suspects.casts import bits_of
 
 Places = npt.NDArray[np.intp]
@@ -104,6 +106,18 @@ def stored_again(difference: Difference, claimed: Floats) -> Floats:
         size = np.abs(np.where(np.isfinite(claimed), claimed, 0.0))
         again = size * (TYPICAL * 2.0 ** -bits_of(difference.scene.context.precision))
     return np.asarray(np.maximum(again, LEAST * float(size.max(initial=0.0)) + TINY))
+
+
+def quietly(reader: Reader) -> Reader:
+    """The reader, without NumPy's warnings: numbers that nobody thought of are expected here."""
+
+    @wraps(reader)
+    def read(difference: Difference) -> Iterator[Reading]:
+        with np.errstate(all="ignore"):
+            found = list(reader(difference))
+        return iter(found)
+
+    return read
 
 
 def rms(values: Floats) -> float:

@@ -24,6 +24,7 @@ from byhand.spec import ModelSpec
 LIKELY = 0.02  # constants that would fit by chance
 OWN = 2.0**-23  # relative: the constant itself is a float32 number, and so is a product with it
 SCALES = ("√d_head", "√d_model")  # worth a mention, also where a plainer form is known
+FEW = 8  # n/(n − 1) of a smaller n is a plain fraction
 AROUND = 2.0  # constants within this factor of a number are its neighbours
 
 
@@ -124,15 +125,18 @@ def _plain() -> Iterator[Constant]:
     for number, rank in ((1, 0), (2, 0), (3, 1), (4, 1), (8, 1), (10, 1), (16, 1), (100, 1)):
         yield Constant(float(number), str(number), rank)
         yield Constant(1 / number, f"1/{number}", rank)
+    for fraction in ("3/2", "2/3", "3/4", "4/3"):
+        yield Constant(float(Fraction(fraction)), fraction, 1)
     for power in range(5, 25):
         yield Constant(2.0**power, f"2^{power}", 3)
         yield Constant(2.0**-power, f"2^−{power}", 3)
     for power in range(3, 13):
         yield Constant(10.0**power, f"1e{power}", 2)
         yield Constant(float(f"1e-{power}"), f"1e−{power}", 2)
-    for rate in ("0.1", "0.2", "0.05", "0.3", "0.4", "0.25", "0.15"):
+    for rate in ("0.1", "0.2", "0.05", "0.3", "0.4", "0.15"):
         rest = 1 - Fraction(rate)
-        yield Constant(float(1 / rest), f"1/(1 − {rate})", 1)
+        plain = 1 / rest
+        yield Constant(float(plain), str(plain), 1, meaning=f"1/(1 − {rate})")
         yield Constant(float(rest), f"{float(rest):g}", 1)
 
 
@@ -162,7 +166,7 @@ def _of_model(spec: ModelSpec, length: int) -> Iterator[Constant]:
             ((n - 1) / n, "({n} − 1)/{n}", 2),
             (sqrt(n / (n - 1)), "√({n}/({n} − 1))", 3),
             (sqrt((n - 1) / n), "√(({n} − 1)/{n})", 3),
-        ):
+        )[: 9 if n >= FEW else 5]:
             yield Constant(float(value), form.format(n=n), rank, meaning=form.format(n=name))
     widths = {name: n for name, n in sizes.items() if name not in ("length", "layers")}
     for top, above in widths.items():
@@ -170,7 +174,7 @@ def _of_model(spec: ModelSpec, length: int) -> Iterator[Constant]:
             ratio, meant = f"{above}/{below}", f"{top}/{bottom}"
             yield Constant(above / below, ratio, 2, meaning=meant)
             yield Constant(sqrt(above / below), f"√({ratio})", 2, meaning=f"√({meant})")
-    twice = 2 * len(spec.blocks)
+    twice = 2 * len(spec.blocks) or 1
     yield Constant(sqrt(twice), f"√{twice}", 2, meaning="√(2·layers)")
     yield Constant(1 / sqrt(twice), f"1/√{twice}", 2, meaning="1/√(2·layers)")
     for eps in {norm.eps for block in spec.blocks for norm in (block.attn_norm, block.mlp_norm)}:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from byhand.checking.differences.axes import Part, compact, one
-from byhand.checking.differences.closeness import near
+from byhand.checking.differences.axes import Part, compact
+from byhand.checking.differences.closeness import near, quietly
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading
-from byhand.checking.differences.places import Place, places
+from byhand.checking.differences.places import Place
 from byhand.checking.suspects.mistakes import then
 from byhand.checking.suspects.scenes import Draft
 from byhand.language import _
@@ -19,6 +19,7 @@ FEWEST = 6  # numbers that must agree
 SAMPLE = 64  # numbers that are compared at first
 
 
+@quietly
 def copy_readings(difference: Difference) -> Iterator[Reading]:
     """The other line, or the other text, whose numbers a line holds where it differs."""
     part = Part.of(difference)
@@ -41,13 +42,41 @@ def _other_lines(difference: Difference, part: Part) -> Iterator[Reading]:
             continue
         values = around.claimed(address)
         values = around.read(address) if values is None else values
-        if values is None or not _sampled(difference, values):
+        if values is None or not _sampled(difference, values) or _alike(difference, address):
             continue
-        for place in (Place(np.ones(values.shape, dtype=bool), ""), *places(difference, part)):
+        for place in _places(difference, part, values):
             predicted = np.where(place.mask, values, difference.expected)
-            if near(difference, predicted, place.mask) and _differs(difference, values, place):
+            fits = near(difference, predicted, place.mask)
+            if fits and _differs(difference, values, place):
                 yield _copy_edit(difference, address, place)
                 return
+
+
+def _places(difference: Difference, part: Part, values: Floats) -> Iterator[Place]:
+    """The whole line, and the slices along one axis that are copies to the last bit.
+
+    A part that is merely near to another line may have been worked out almost like it.
+    """
+    yield Place(np.ones(values.shape, dtype=bool), "")
+    same = (difference.claimed == values) | ~difference.there
+    for axis in range(same.ndim):
+        rest = tuple(other for other in range(same.ndim) if other != axis)
+        copied, wrong = np.asarray(same.all(axis=rest)), np.asarray(difference.wrong.any(axis=rest))
+        if not copied.any() or copied.all() or wrong[~copied].any():
+            continue
+        shape = tuple(-1 if each == axis else 1 for each in range(same.ndim))
+        chosen = np.flatnonzero(copied)
+        mask = np.broadcast_to(copied.reshape(shape), same.shape)
+        yield Place(mask, part.said(axis, chosen), alone=len(chosen) == 1)
+
+
+def _alike(difference: Difference, address: str) -> bool:
+    """Whether the model gives the same numbers at another line: then to hold them says nothing."""
+    around = difference.scene.context.around
+    theirs = None if around is None else around.expected(address)
+    if theirs is None or theirs.shape != difference.expected.shape:
+        return False
+    return bool((np.abs(theirs - difference.expected) <= difference.room)[difference.finite].all())
 
 
 def _inputs(difference: Difference) -> tuple[str, ...]:
@@ -114,12 +143,11 @@ def _other_texts(difference: Difference, part: Part) -> Iterator[Reading]:
     """The numbers of the same step in another text of the batch."""
     around = difference.scene.context.around
     others = () if around is None else around.elsewhere(difference.target.address)
-    whole = Place(np.ones(difference.wrong.shape, dtype=bool), "")
     for number, theirs in enumerate(others):
         values = _common(theirs, difference.expected)
         if values is None or not _sampled(difference, values):
             continue
-        for place in (whole, *places(difference, part)):
+        for place in _places(difference, part, values):
             predicted = np.where(place.mask, values, difference.expected)
             at = place.mask & np.isfinite(values)
             if near(difference, predicted, at) and _differs(difference, values, place):
@@ -145,8 +173,9 @@ def _text_told(
     """The other text as an edit, if it has all the numbers; else as a description."""
     at = place.mask & difference.there
     if not np.isfinite(values[at]).all():
-        said = _("its numbers are those of {name} {number} of the other texts, as far as that goes")
-        yield Description(said.format(name=one("text"), number=number), 6)
+        said = _("its numbers are those of another text of the batch (number {number} of the "
+                 "others), as far as that goes")  # fmt: skip
+        yield Description(said.format(number=number), 6)
         return
     mixed = np.where(place.mask & np.isfinite(values), values, difference.expected)
     yield difference.edit(

@@ -127,7 +127,7 @@ class Difference:
 
         again(draft)
         said, advice = sentence.format(**words), change.format(**words)
-        return Edit(kind, said, advice, draft.made(), unlikely, fitted, again)
+        return Edit(kind, said, advice, draft.made(), unlikely, fitted, True, again)
 
 
 Reader = Callable[[Difference], Iterator[Reading]]

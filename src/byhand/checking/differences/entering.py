@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from byhand.checking.differences.difference import Description, Floats, Reading
-from byhand.checking.differences.product import Product
+from byhand.checking.differences.product import READ_OFF, WORST, Product, good
 from byhand.checking.differences.told import told
 from byhand.checking.suspects.casts import FLOATS, rounded_to
 from byhand.checking.suspects.rewritings import Cut
@@ -22,12 +22,14 @@ from byhand.language import _
 from byhand.plan import Step
 
 Rounds = Callable[[Floats], Floats]
+CHUNKS = (16, 32, 64, 128, 256, 512)
+MOST_CHUNKS = 64
 SMALL = ("float8_e4m3", "float8_e5m2", "float16", "bfloat16")
 
 
 def entering_readings(product: Product) -> Iterator[Reading]:
     """What entered the product: dropped, rounded, or another line of the model."""
-    found = list(_rounded(product))
+    found = list(_rounded(product)) or list(_in_chunks(product))
     yield from found
     if not found and product.matrix.shape[1] >= product.matrix.shape[0]:
         yield from _solved(product)
@@ -54,7 +56,8 @@ def _roundings(product: Product) -> Iterator[tuple[str, Rounds, Rounds | None]]:
             "tensor": _("int{bits} with one scale"),
             "zero point by row": _("int{bits} with a scale and a zero point for each row"),
         }[by]
-        yield words.format(bits=bits_), partial(_whole, bits=bits_, by=by), None
+        for form in ("float32", own) if bits < 24 else ("float64",):
+            yield words.format(bits=bits_), partial(_whole, bits=bits_, by=by, form=form), None
     for width in (9, 10, 11, 12):
         for cut in (False, True):
             if width < bits:
@@ -74,15 +77,20 @@ def _scaled(x: Floats, *, name: str, most: float, by: str) -> Floats:
     return np.asarray(rounded_to(name, x / scale) * scale)
 
 
-def _whole(x: Floats, *, bits: int, by: str) -> Floats:
+def _whole(x: Floats, *, bits: int, by: str, form: str) -> Floats:
+    """Whole numbers times a scale, worked out in a format."""
     top = 2.0 ** (bits - 1) - 1
+
+    def held(values: Floats) -> Floats:
+        return rounded_to(form, values) if form in FLOATS else values
+
     if by == "zero point by row":
         low, high = x.min(axis=-1, keepdims=True), x.max(axis=-1, keepdims=True)
-        step = np.where(high > low, (high - low) / (2.0**bits - 1), 1.0)
-        return np.asarray(np.rint((x - low) / step) * step + low)
+        step = held(np.where(high > low, (high - low) / (2.0**bits - 1), 1.0))
+        return held(np.rint(held((x - low) / step)) * step + low)
     largest = np.abs(x).max(axis=-1, keepdims=True) if by == "row" else np.abs(x).max()
-    step = np.where(largest > 0, largest / top, 1.0)
-    return np.asarray(np.rint(x / step) * step)
+    step = held(np.where(largest > 0, largest / top, 1.0))
+    return held(np.rint(held(x / step)) * step)
 
 
 def _rounded(product: Product) -> Iterator[Reading]:
@@ -102,7 +110,7 @@ def _rounded(product: Product) -> Iterator[Reading]:
                  "it is")  # fmt: skip
         yield product.difference.edit(
             "precision", said, _("do not round what enters {name}"),
-            partial(_round, rounds=rounds, matrix=matrix), at=product.step, unlikely=1,
+            partial(_round, rounds=rounds, matrix=matrix), at=product.step, unlikely=READ_OFF + 1,
             name=product.name, words=words)  # fmt: skip
         return
 
@@ -113,24 +121,65 @@ def _round(draft: Draft, step: Step, *, rounds: Rounds, matrix: Rounds | None) -
         draft.first(step.address, "weight", "rewritten", rewriting=matrix)
 
 
+def _in_chunks(product: Product) -> Iterator[Reading]:
+    """Sums over chunks of the input channels, each rounded to a narrower format."""
+    part, inputs = product.sample, len(product.matrix)
+    bias = 0.0 if product.bias is None else product.bias[part]
+    own = FLOATS[product.format_name][0] if product.format_name in FLOATS else 53
+    before = product.off[:, part] / product.room[:, part]
+    for name in ("bfloat16", "float16"):
+        for size in CHUNKS if FLOATS[name][0] < own else ():
+            if not 1 < -(-inputs // size) <= MOST_CHUNKS:
+                continue
+            for what in ("total", "both", "chunks"):
+                total = np.zeros(before.shape)
+                for start in range(0, inputs, size):
+                    here = slice(start, start + size)
+                    chunk = product.x[:, here] @ product.matrix[here][:, part]
+                    total = total + (chunk if what == "total" else rounded_to(name, chunk))
+                    total = total if what == "chunks" else rounded_to(name, total)
+                left = np.abs(product.left(total + bias, part))
+                # a sum that lies halfway between two numbers may be rounded to either
+                if np.mean(left > WORST) > 0.05 or not good(left[left <= WORST], before):
+                    continue
+                said = _("it follows if {name} sums up {size} input channels at a time and rounds "
+                         "each sum to {format}; the model rounds the whole sum alone")  # fmt: skip
+                yield product.difference.edit(
+                    "precision", said, _("keep partial sums of {name} in float32"),
+                    partial(_chunk, size=size, form=name, what=what), at=product.step,
+                    unlikely=READ_OFF + 2, name=product.name, size=size, format=name)  # fmt: skip
+                return
+
+
+def _chunk(draft: Draft, step: Step, *, size: int, form: str, what: str) -> None:
+    draft.change(step.address, op="linear_in_chunks", size=size, format=form, what=what)
+
+
 # ------------------------------------------------------------------------ solved for
 
 
 def _solved(product: Product) -> Iterator[Reading]:
     """The rows that entered, by least squares, beside those of the model."""
+    inputs, outputs = product.matrix.shape
+    some = np.arange(0, outputs, max(1, outputs // (3 * inputs)))
     bias = 0.0 if product.bias is None else product.bias
-    unit = 1 / np.sqrt(np.square(product.room).mean(axis=0))  # of each output
-    matrix = product.matrix * unit
+    room = product.room[:, some]
+    unit = 1 / np.sqrt(np.square(room).mean(axis=0))  # of each output
+    matrix = product.matrix[:, some] * unit
+    aim = (product.claimed[:, some] - (0.0 if product.bias is None else product.bias[some])) * unit
     with np.errstate(all="ignore"):
         try:
-            rows = np.linalg.lstsq(matrix.T, ((product.claimed - bias) * unit).T, rcond=1e-9)[0].T
             inverse = np.linalg.inv(matrix @ matrix.T)
         except np.linalg.LinAlgError:
             return
+        rows = (aim @ matrix.T) @ inverse
+        left = (rows @ matrix - aim) / (room * unit)
     sure = np.sqrt(np.abs(np.diag(inverse)))  # of each input
-    if not np.isfinite(rows).all() or not product.fits(rows @ product.matrix + bias):
+    if not np.isfinite(rows).all() or not good(left, product.off[:, some] / room):
         return
-    scale = float(np.sqrt(np.mean(np.square(product.room * unit))))
+    if not product.fits(rows @ product.matrix + bias):
+        return
+    scale = float(np.sqrt(np.mean(np.square(room * unit))))
     yield from _dropped(product, rows, np.maximum(sure * scale, 1e-12))
 
 
@@ -164,7 +213,7 @@ def _dropped(product: Product, rows: Floats, sure: Floats) -> Iterator[Reading]:
     factors = np.where(chosen > 0, exact, 0.0)
     yield product.difference.edit(
         "dropout", said, _("switch dropout off: model.eval()"), partial(_drop, factors=factors),
-        at=product.step, unlikely=2, name=product.name,
+        at=product.step, unlikely=READ_OFF + 2, name=product.name,
         rate=told(plain if exact != ratio else p))  # fmt: skip
 
 

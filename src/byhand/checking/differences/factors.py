@@ -12,7 +12,14 @@ from dataclasses import replace
 import numpy as np
 
 from byhand.checking.differences.axes import Part, compact
-from byhand.checking.differences.closeness import SOME, WORST, Entries, Fitted, stored_again
+from byhand.checking.differences.closeness import (
+    SOME,
+    WORST,
+    Entries,
+    Fitted,
+    quietly,
+    stored_again,
+)
 from byhand.checking.differences.constants import Constant, recognised, shown, unlikely
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
 from byhand.checking.differences.fits import FEWEST, fitted_factor, fitted_line, fitted_shift
@@ -25,17 +32,21 @@ from byhand.language import _
 from byhand.plan import Step
 
 SIDES = (When("above"), When("below"))
+BORNE_OUT = 6  # entries that an unknown factor needs
 BULK = 24  # entries that a factor of most of the line needs
 MOST = 0.6  # of the entries
+LARGEST_CROSSED = 1 << 18  # entries of a line in which rows and columns may both have factors
+MOST_CROSSED = 6  # rows or columns that have one
 
 
+@quietly
 def factor_readings(difference: Difference) -> Iterator[Reading]:
     """The factor or the shift by which a line differs, all over or in a part."""
     part = Part.of(difference)
     if part is None or not difference.wrong.any() or not difference.finite.any():
         return
     readers = (_one_factor, _one_shift, _one_value, _two_sides, slice_readings, row_readings)
-    for reader in (*readers, _factor_and_shift, _all_but):
+    for reader in (*readers, _factor_and_shift, _crossed, _all_but):
         found = list(reader(difference, part))
         yield from found
         if found:
@@ -53,11 +64,21 @@ def _anywhere(difference: Difference, part: Part) -> Iterator[Place]:
 
 def _one_factor(difference: Difference, part: Part) -> Iterator[Reading]:
     """One factor: of the whole line, or of a part that holds all that differs."""
+    endless = bool((difference.wrong & ~difference.finite).any())
     for place in _anywhere(difference, part):
         found = _told_by_all(difference, place.mask, fitted_factor, _times)
-        if found is not None and found.differs:
+        if found is None or not found.differs:
+            continue
+        if int(place.mask.sum()) < BORNE_OUT and recognised(found, difference.scene) is None:
+            continue  # a few numbers have some factor, whatever they are
+        if endless:
+            constant = recognised(found, difference.scene)
+            said = _("all finite numbers are {factor} × what follows")
+            written = shown(found) if constant is None else constant.written
+            yield Description(said.format(factor=written), 5)
+        else:
             yield _factor_edit(difference, part, place, found)
-            return
+        return
 
 
 def _told_by_all(
@@ -229,33 +250,88 @@ def _two_sides(difference: Difference, part: Part) -> Iterator[Reading]:
 
 def _all_but(difference: Difference, part: Part) -> Iterator[Reading]:
     """One factor for most of the line; the rest has a place of its own."""
+    found = factor_of_most(difference)
+    if found is None:
+        return
+    factor, inside = found
+    following = np.where(inside, difference.claimed, factor.value * difference.expected)
+    rest = replace(difference, expected=following)
+    others = next(places(rest, part), None)
+    if others is None:
+        return
+    constant = recognised(factor, difference.scene)
+    yield Description(
+        _("everything but {place} is {factor} × what follows").format(
+            place=others.said, factor=shown(factor) if constant is None else constant.written
+        ),
+        4,
+    )
+
+
+def factor_of_most(difference: Difference) -> tuple[Fitted, Truths] | None:
+    """The factor of most entries, and which those are; None where there is none, or of all."""
     entries = Entries.of(difference, difference.there, SOME)
     with np.errstate(all="ignore"):
         clear = np.abs(entries.own) > 100 * entries.room
         ratio = entries.claimed[clear] / entries.own[clear]
     if len(ratio) < BULK:
-        return
+        return None
     first = float(np.median(ratio))
     with np.errstate(all="ignore"):
         room = np.hypot(first * difference.room, stored_again(difference, difference.claimed))
         off = np.abs(difference.claimed - first * difference.expected)
         inside = difference.finite & (off <= WORST * room)
-    if not MOST * difference.finite.sum() < inside.sum() < difference.finite.sum():
-        return
+    if not MOST * difference.there.sum() < inside.sum() < difference.there.sum():
+        return None
     found = _told_by_all(difference, inside, fitted_factor, _times)
-    if found is None or not found.differs:
+    return None if found is None or not found.differs else (found, inside)
+
+
+def _crossed(difference: Difference, part: Part) -> Iterator[Reading]:
+    """A factor for some rows and another one for some columns of a matrix."""
+    if difference.expected.ndim != 2 or difference.expected.size > LARGEST_CROSSED:
         return
-    rest = replace(difference, expected=found.value * difference.expected)
-    others = next(places(rest, part), None)
-    if others is None:
+    with np.errstate(all="ignore"):
+        clear = difference.finite & (np.abs(difference.expected) > 100 * difference.room)
+        ratio = np.where(clear, difference.claimed / difference.expected, np.nan)
+        if clear.sum(axis=0).min() < FEWEST or clear.sum(axis=1).min() < FEWEST:
+            return
+        rows = np.nanmedian(ratio, axis=1)
+        if not rows.all() or not np.isfinite(rows).all():
+            return
+        columns = np.nanmedian(ratio / rows[:, None], axis=0)
+    parts = []
+    for axis, values in enumerate((rows, columns)):
+        changed = np.flatnonzero(np.abs(values - 1) > 1e-3)
+        if not 1 <= len(changed) <= MOST_CROSSED or np.ptp(values[changed]) > 1e-3:
+            return
+        parts.append((axis, changed, float(np.median(values[changed]))))
+    known, factors = [], np.ones(difference.expected.shape)
+    for axis, changed, value in parts:
+        constant = recognised(Fitted(value, 1e-6 * abs(value)), difference.scene)
+        known.append(constant)
+        np.moveaxis(factors, axis, 0)[changed] *= value if constant is None else constant.value
+    entries = Entries.of(difference, difference.there)
+    some = factors[difference.finite]
+    if not entries.near(some * entries.own, some):
         return
-    constant = recognised(found, difference.scene)
-    yield Description(
-        _("everything but {place} is {factor} × what follows").format(
-            place=others.said, factor=shown(found) if constant is None else constant.written
-        ),
-        4,
-    )
+    told = [
+        _("{places}: {factor} ×").format(
+            places=part.said(axis, changed),
+            factor=f"{value:.6g}" if constant is None else constant.written,
+        )
+        for (axis, changed, value), constant in zip(parts, known, strict=True)
+    ]
+    yield difference.edit(
+        "factor",
+        _("it follows if parts are multiples of what follows ({parts}); the model has no such "
+          "factors"),
+        _("look for two factors here: two mistakes in one line"),
+        then("weighed", factors=part.laid(factors, 1.0), relative=STORED),
+        fitted=sum(each is None for each in known),
+        unlikely=2,
+        parts="; ".join(told),
+    )  # fmt: skip
 
 
 def _factor_and_shift(difference: Difference, part: Part) -> Iterator[Reading]:

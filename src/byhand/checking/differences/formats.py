@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from byhand.checking.differences.axes import Part, compact
-from byhand.checking.differences.closeness import SOME, Entries, Fitted, near
+from byhand.checking.differences.closeness import SOME, Entries, Fitted, near, quietly
 from byhand.checking.differences.constants import recognised, shown
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
 from byhand.checking.differences.fits import fitted_factor
@@ -37,6 +37,7 @@ LARGEST_STEP, SMALLEST_STEP = 4, -12  # powers of two
 COARSE = 0.1  # of a step: where rounding is larger, a grid cannot be seen
 
 
+@quietly
 def format_readings(difference: Difference) -> Iterator[Reading]:
     """The mark that a rounding, a dropout or a limit has left on the claimed numbers."""
     part = Part.of(difference)
@@ -86,11 +87,11 @@ def _zeros(difference: Difference, part: Part) -> Iterator[Reading]:
         return
     if count > MOST_ZEROS * int(difference.there.sum()):
         return
-    if next(places(difference, part), None) is None:
+    place = next(places(difference, part), None)
+    if place is None or int((place.mask & difference.there).sum()) > count:
         said = _("{count} of {all} numbers are 0, all over the line; the others follow")
-        yield Description(
-            said.format(count=f"{count:,}", all=f"{int(difference.there.sum()):,}"), 3
-        )
+        everything = f"{int(difference.there.sum()):,}"
+        yield Description(said.format(count=f"{count:,}", all=everything), 3)
 
 
 # ------------------------------------------------------------------------ limited
@@ -185,21 +186,20 @@ def _limit(difference: Difference, value: float) -> tuple[str, bool]:
 
 def _stepped(difference: Difference, part: Part) -> Iterator[Reading]:
     """Whole multiples of one step, a power of two, that the model does not have."""
-    some = Entries.of(difference, difference.there, SOME)
+    some = Entries.of(difference, difference.there, SOME).claimed
     unit = 2.0 ** -bits_of(difference.scene.context.precision)
-    largest = float(np.abs(some.claimed).max(initial=0.0))
     for power in range(LARGEST_STEP, SMALLEST_STEP - 1, -1):
         step = 2.0**power
-        if step * COARSE < unit * largest or largest < 3 * step:
-            continue
-        if (np.abs(some.claimed / step - np.rint(some.claimed / step)) > 1e-6).any():
+        fine = some[np.abs(some) * unit < step / 8]  # the format has more numbers than the grid
+        if int((np.abs(fine) > step / 2).sum()) < FEWEST or (fine % step != 0).any():
             continue
         everything = Entries.of(difference, difference.there)
         multiples = everything.claimed / step
         off = np.abs(everything.claimed - everything.own)
+        room = np.hypot(everything.room, everything.again)
         if len(np.unique(multiples[:SOME])) < 5 or (multiples != np.rint(multiples)).any():
             return
-        if int((multiples != 0).sum()) < FEWEST or (off > 0.51 * step + 8 * everything.room).any():
+        if (off > 0.51 * step + 8 * room).any():
             return
         yield difference.edit(
             "stepped",

@@ -22,7 +22,7 @@ from byhand.checking.differences.difference import (
     Reading,
     Truths,
 )
-from byhand.checking.differences.product import good
+from byhand.checking.differences.product import READ_OFF, good
 from byhand.checking.differences.told import numbered
 from byhand.checking.suspects.casts import bits_of
 from byhand.checking.suspects.curves import FAMILIES, Curve
@@ -83,6 +83,8 @@ FITTED = [
 ]
 WITH_OWN = ["scaled", "shifted", "at_most", "at_least", "limited", "soft_cap", "power"]
 
+Sample = tuple[Floats, Floats, Floats, Floats]  # inputs, claimed, room, expected
+
 
 @dataclass(frozen=True, eq=False)
 class Bent:
@@ -118,22 +120,21 @@ class Bent:
             difference, target, x, difference.claimed, difference.expected, room, where, after
         )
 
-    def sample(self, part: Truths) -> tuple[Floats, Floats, Floats, Floats]:
+    def sample(self, part: Truths) -> Sample:
         """Some entries of a part, over the whole range of x."""
-        at = np.flatnonzero(part & self.where)
-        if len(at) > MANY:
-            ends = [
-                int(self.claimed.reshape(-1)[at].argmin()),
-                int(self.claimed.reshape(-1)[at].argmax()),
-            ]
-            at = at[np.unique(np.concatenate((np.arange(0, len(at), len(at) // MANY + 1), ends)))]
+        told = np.broadcast_to(part, self.where.shape).reshape(-1) & self.where.reshape(-1)
+        flat = np.where(told, self.claimed.reshape(-1), 0.0)
+        ends = (int(flat.argmin()), int(flat.argmax()))
+        step = max(1, int(np.count_nonzero(told)) // MANY)
+        at = np.unique(np.concatenate((np.flatnonzero(told)[::step], ends)))
+        at = at[told[at]]
         order = at[np.argsort(self.x.reshape(-1)[at], kind="stable")]
         if len(order) > SAMPLE:
             order = order[np.linspace(0, len(order) - 1, SAMPLE).astype(np.intp)]
-        flat = (
+        parts = (
             each.reshape(-1)[order] for each in (self.x, self.claimed, self.room, self.expected)
         )
-        x, claimed, room, expected = flat
+        x, claimed, room, expected = parts
         return x, claimed, room, expected
 
     def left(self, curve: Curve, part: Truths) -> float | None:
@@ -153,10 +154,10 @@ def function_readings(difference: Difference) -> Iterator[Reading]:
     if bent is None or not difference.wrong.any():
         return
     for part, words in _parts(difference):
-        x, claimed, _room, expected = bent.sample(part)
+        x, claimed, room, expected = bent.sample(part)
         if len(x) < LEAST or not _is_function(x, claimed, expected):
             continue
-        found = list(_curves(bent, part, words))
+        found = list(_curves(bent, part, words, (x, claimed, room, expected)))
         yield from found
         if found:
             return
@@ -197,10 +198,12 @@ def _is_function(x: Floats, y: Floats, expected: Floats) -> bool:
 # ------------------------------------------------------------------------ curves
 
 
-def _curves(bent: Bent, part: Truths, words: str) -> Iterator[Reading]:
+def _curves(bent: Bent, part: Truths, words: str, sample: Sample) -> Iterator[Reading]:
     """The curve with the fewest unknown constants among those that fit about as well."""
+    if not bent.after and not words and _listed(bent, part):
+        return
     found = []
-    for curve, written, unknown in _candidates(bent, part, words):
+    for curve, written, unknown in _candidates(bent, words, sample):
         left = bent.left(curve, part)
         if left is not None and (not unknown or left < USUAL):
             found.append((left, unknown, len(curve.constants), curve, written))
@@ -216,10 +219,15 @@ def _curves(bent: Bent, part: Truths, words: str) -> Iterator[Reading]:
     yield _edit(bent, curve, written, unknown, part, words)
 
 
-def _candidates(bent: Bent, part: Truths, words: str) -> Iterator[tuple[Curve, str, int]]:
+def _listed(bent: Bent, part: Truths) -> bool:
+    """Whether it is an activation that the list of suspects has."""
+    known = (Curve(kind, FAMILIES[kind].usual) for kind in KNOWN)
+    return any(bent.left(curve, part) is not None for curve in known)
+
+
+def _candidates(bent: Bent, words: str, sample: Sample) -> Iterator[tuple[Curve, str, int]]:
     """Curves that may fit, without constants first; with how many constants are not known."""
     own = bent.step.attributes.get("kind")
-    sample = bent.sample(part)
     if bent.after:
         for family in ANYWHERE:
             yield from _fitted(bent, Curve(family, FAMILIES[family].usual), sample)
@@ -241,9 +249,7 @@ def _candidates(bent: Bent, part: Truths, words: str) -> Iterator[tuple[Curve, s
             yield from _fitted(bent, curve, sample)
 
 
-def _fitted(
-    bent: Bent, curve: Curve, sample: tuple[Floats, Floats, Floats, Floats]
-) -> Iterator[tuple[Curve, str, int]]:
+def _fitted(bent: Bent, curve: Curve, sample: Sample) -> Iterator[tuple[Curve, str, int]]:
     """The curve with its constants fitted to the sample and recognised."""
     family = FAMILIES[curve.family]
     if not family.usual:
@@ -348,8 +354,8 @@ def _edit(
         said = _("it follows if, at {words}, the function is {other}; the model says {own}")
     own = named(own) if own else _("none")
     make = partial(_bend, curve=curve, after=bent.after, part=None if not words else np.array(part))
-    return difference.edit("curve", said, change, make, fitted=unknown, unlikely=1 + bool(words),
-                           other=written, own=own, words=words)  # fmt: skip
+    return difference.edit("curve", said, change, make, fitted=unknown, other=written, own=own,
+                           unlikely=READ_OFF + bool(words), words=words)  # fmt: skip
 
 
 def _bend(draft: Draft, step: Step, *, curve: Curve, after: bool, part: Truths | None) -> None:

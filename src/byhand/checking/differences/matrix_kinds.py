@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.differences.difference import Description, Floats, Reading
+from byhand.checking.differences.matrix_blocks import block_readings
 from byhand.checking.differences.matrix_more import cut_readings, more_kinds
+from byhand.checking.differences.matrix_offsets import offset_readings
 from byhand.checking.differences.product import (
     NARROW,
     Places,
@@ -41,7 +43,8 @@ def kind_readings(product: Product) -> Iterator[Reading]:
     """The one way in which the whole matrix differs, if there is one."""
     if product.count < LEAST or not len(product.sample):
         return
-    for read in (_reordered, cut_readings, _levelled, _grouped, _shifted, _of_another, more_kinds):
+    for read in (_reordered, cut_readings, _levelled, _grouped, _shifted, block_readings,
+                 offset_readings, _of_another, more_kinds):  # fmt: skip
         found = list(read(product))
         yield from found
         if any(not isinstance(each, Description) for each in found):
@@ -62,6 +65,9 @@ def _orders(product: Product) -> Iterator[tuple[str, Places]]:
     for size in sorted(side for side in sides if 1 < side < inputs and inputs % side == 0):
         rows = every.reshape(-1, size)
         words: dict[str, Any] = {"size": size, "half": size // 2}
+        if size == 2:
+            yield _("in exchanged pairs, as two nibbles of a byte"), rows[:, ::-1]
+            continue
         yield _("each group of {size} in reverse order").format(**words), rows[:, ::-1]
         yield _("turned from {size} columns to rows").format(**words), rows.T
         if size % 2 == 0:
@@ -72,8 +78,6 @@ def _orders(product: Product) -> Iterator[tuple[str, Places]]:
                    rows.reshape(-1, 2, half).transpose(0, 2, 1))  # fmt: skip
             yield (_("each group of {size} with even entries before odd ones").format(**words),
                    rows.reshape(-1, half, 2).transpose(0, 2, 1))  # fmt: skip
-        if size == 2:
-            yield _("each pair exchanged (nibbles)"), rows[:, ::-1]
     if inputs % 2 == 0:
         half = inputs // 2
         yield _("with even entries before odd ones"), every.reshape(-1, 2).T
@@ -170,6 +174,8 @@ def _factors(product: Product, size: int, factors: Floats, terms: Floats) -> Ite
         "lines": numbered(lines), "factor": told(float(mended[other[0]]), float(sure[other[0]])),
     }  # fmt: skip
     known = all(float(value) in _PLAIN for value in mended[other])
+    if not alike and not known and product.format_name in NARROW:
+        return  # with few bits, so many numbers say nothing
     if len(other) == len(factors) and alike:
         said = _("it follows if {name} is multiplied by {factor}, its bias is not; the model has "
                  "it as it is")  # fmt: skip
@@ -321,26 +327,20 @@ def _levelled(product: Product) -> Iterator[Reading]:
 
 
 def _quantisations(product: Product) -> Iterator[Quantised]:
+    """Levels, scales and zero points, the usual ones first."""
     inputs = len(product.matrix)
     sizes = [size for size in (32, 64, 128, 16, 256) if inputs % size == 0 and size < inputs]
-    form = product.format_name if product.format_name in NARROW else None
-    yield Quantised("int8", "output")
-    yield Quantised("int4", "output")
-    for each in sizes:
-        yield from (Quantised(levels, each) for levels in LEVELS)
-    for each in sizes:
-        for levels in LEVELS[:3]:
-            yield from (Quantised(levels, each, scales=by) for by in (1, -1))
-            yield from (Quantised(levels, each, zero=by) for by in (1, -1))
-    if form is not None:
-        groups: list[int | str] = ["output", *sizes]
-        for size in groups:
-            yield from (Quantised(levels, size, format=form) for levels in LEVELS[:3])
-            yield from (Quantised(levels, size, scales=by, format=form)
-                        for levels in LEVELS[:3] for by in (1, -1))  # fmt: skip
-            yield from (Quantised(levels, size, zero=by, format=form)
-                        for levels in LEVELS[:3] for by in (1, -1))  # fmt: skip
-    yield from (Quantised(levels, "output") for levels in LEVELS[2:])
+    # with few bits, numbers halfway between two levels are many: the arithmetic decides
+    narrow = product.format_name in NARROW
+    forms = ("float32", product.format_name, None) if narrow else (None,)
+    groups: list[int | str] = ["output", *sizes]
+    for form in forms:
+        yield from (Quantised(levels, size, format=form) for size in groups for levels in LEVELS)
+    for form in forms:
+        for size in sizes:
+            for levels in LEVELS[:3]:
+                yield from (Quantised(levels, size, scales=by, format=form) for by in (1, -1))
+                yield from (Quantised(levels, size, zero=by, format=form) for by in (1, -1))
     yield from (Quantised(f"multiples of 1/{2**power}", "matrix") for power in range(3, 13))
     yield Quantised("powers of two", "matrix")
 

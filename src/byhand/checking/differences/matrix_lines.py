@@ -28,6 +28,7 @@ from byhand.language import _
 
 MOST_INPUTS = 6  # whose weights differ
 SOME = 256  # columns on which inputs are looked for
+FEW = 12  # columns that are looked for among all of them at first
 
 
 def line_readings(product: Product) -> Iterator[Reading]:
@@ -191,11 +192,15 @@ def _moved_outputs(
     with np.errstate(all="ignore"):
         unit = np.where(sizes > 0, own / sizes, 0.0)
         aim = np.where(lengths > 0, claimed / lengths, 0.0)
+    assert product.bias is not None
+    few = np.unique(np.linspace(0, len(columns) - 1, FEW).astype(np.intp))
+    found = (unit.T @ aim[:, few]).argmax(axis=0)
+    if not product.fits(own[:, found] + product.bias[columns[few]], columns[few]):
+        return
     source = np.empty(len(columns), dtype=np.intp)
     for start in range(0, len(columns), SOME):
         part = slice(start, start + SOME)
         source[part] = (unit.T @ aim[:, part]).argmax(axis=0)
-    assert product.bias is not None
     if not product.fits(own[:, source] + product.bias[columns], columns):
         return
     yield from _reordered(product, 1, columns, source)

@@ -10,7 +10,7 @@ import numpy as np
 from byhand.checking.differences.closeness import Fitted
 from byhand.checking.differences.constants import recognised, shown
 from byhand.checking.differences.difference import Floats, Reading
-from byhand.checking.differences.product import Product, good
+from byhand.checking.differences.product import Product, good, root_mean_square
 from byhand.checking.differences.told import numbered
 from byhand.checking.suspects.rewritings import (
     Blended,
@@ -25,6 +25,7 @@ from byhand.language import _
 from byhand.plan import Step
 
 SHARES = tuple(round(0.05 * step, 2) for step in range(1, 20))
+SOME = 450  # lines of each side that tell about how large the weights are
 MOST = 24  # other matrices that are tried for a mixture
 
 
@@ -101,15 +102,30 @@ def _pruned(product: Product) -> Iterator[Reading]:
     """The smallest weights replaced by 0: which share of them?"""
     part, original = product.sample, product.original
     for source in (product.matrix,) if original is None else (original, product.matrix):
-        sizes = np.abs(source)
+        own = np.abs(source[:, part])
+        rows, columns = (max(1, side // SOME) for side in source.shape)
+        few = np.abs(source[::rows, ::columns])
         for by_output in (False, True):
-            limits = np.quantile(sizes, SHARES, axis=0 if by_output else None, method="lower")
-            for share, limit in zip(SHARES, limits, strict=True):
-                own = limit[part] if by_output else limit
-                kept = np.where(sizes[:, part] > own, source[:, part], 0.0)
-                if product.fits(product.times(kept, part), part):
-                    yield _pruned_edit(product, Pruned(share, by_output), source)
-                    return
+            rough = np.quantile(own if by_output else few, SHARES, axis=0 if by_output else None)
+            for share, limit in zip(SHARES, rough, strict=True):
+                if not _lessens(product, np.where(own > limit, source[:, part], 0.0)):
+                    continue
+                for also in (True, False):
+                    made = Pruned(share, by_output, also)
+                    exact = made.limit(own if by_output else np.abs(source))
+                    some = own > exact if also else own >= exact
+                    kept = np.where(some, source[:, part], 0.0)
+                    if product.fits(product.times(kept, part), part):
+                        yield _pruned_edit(product, made, source)
+                        return
+
+
+def _lessens(product: Product, matrix: Floats) -> bool:
+    """Whether a matrix for the sample's columns leaves clearly less than the model's."""
+    part = product.sample
+    left = product.left(product.times(matrix, part), part)
+    before = product.off[:, part] / product.room[:, part]
+    return root_mean_square(left) < 0.7 * root_mean_square(before)
 
 
 def _pruned_edit(product: Product, made: Pruned, source: Floats) -> Reading:

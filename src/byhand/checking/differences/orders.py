@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byhand.checking.differences.axes import MOST_LISTED, Places, listed, one, several
+from byhand.checking.differences.axes import MOST_LISTED, Places, listed, numbered, several
 from byhand.language import _
 
 NOWHERE = -1
@@ -75,8 +75,8 @@ def _copies(order: Places, moved: Places, axis: str) -> Told | None:
     if np.isin(order[moved], moved).any():
         return None
     told = [
-        _("{name} {number} is {name} {source} again").format(
-            name=one(axis), number=int(at), source=int(order[at])
+        _("{place} is {source} again").format(
+            place=numbered(axis, int(at)), source=numbered(axis, int(order[at]))
         )
         for at in moved
     ]
@@ -104,8 +104,8 @@ def _whole(order: Places, axis: str) -> Told | None:
         said = _("{names} are moved on by {by}") if by > 0 else _("{names} are moved back by {by}")
         return Told(said.format(names=names, by=abs(by)), 1)
     if len(np.unique(order[known])) == 1 and known.sum() > 1:
-        said = _("all {names} are {name} {source} again").format(
-            names=names, name=one(axis), source=int(order[first])
+        said = _("all {names} are {source} again").format(
+            names=names, source=numbered(axis, int(order[first]))
         )
         return Told(said, 1)
     return _whole_by_size(order, own, names)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import floor, log10
 
 import numpy as np
 
 from byhand.checking.differences.axes import Part, Places, listed, set_said, structured
+from byhand.checking.differences.closeness import quietly
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
 from byhand.checking.suspects.pieces import When
 from byhand.language import _
@@ -40,6 +42,7 @@ class Place:
         return not self.said
 
 
+@quietly
 def place_readings(difference: Difference) -> Iterator[Reading]:
     """The most telling true sentence about where a line differs, and how far."""
     part = Part.of(difference)
@@ -293,13 +296,16 @@ def _heavy(values: Floats) -> bool:
 
 
 def plainest(low: float, high: float) -> float:
-    """The number of fewest digits between two others, and nearest to their middle."""
+    """The plainest number between two others: of fewest digits, 1, 2 and 5 before the rest."""
+    if not 0 < low < high:
+        return (low + high) / 2
+    for power in range(floor(log10(high)), floor(log10(low)) - 1, -1):
+        for digit in (1, 2, 5, 3, 4, 6, 7, 8, 9):
+            if low < float(f"{digit}e{power}") < high:
+                return float(f"{digit}e{power}")
     middle = (low + high) / 2
-    for digits in range(12):
-        found = float(f"{middle:.{digits}e}")
-        if low < found < high:
-            return found
-    return middle
+    rounded = (float(f"{middle:.{digits}e}") for digits in range(1, 15))
+    return next((each for each in rounded if low < each < high), middle)
 
 
 def percent(share: float) -> str:

@@ -83,6 +83,8 @@ def shown(value: float | Fraction, error: float = 0.0) -> str:
 
 def roundest(value: float, error: float) -> float:
     """The number with the fewest digits within the error of a fitted one."""
+    if abs(value) <= NEAR * error:
+        return 0.0
     for digits in range(1, 16):
         short = float(f"{value:.{digits - 1}e}")
         if abs(short - value) <= NEAR * error:

@@ -14,6 +14,7 @@ from byhand.checking.differences.difference import Difference, Floats, Truths
 from byhand.checking.suspects.casts import bits_of, format_of, rounded_to
 from byhand.checking.suspects.rewritings import Rewriting
 from byhand.checking.suspects.scenes import Draft, Edit
+from byhand.language import _
 from byhand.plan import WEIGHT, Step
 
 Places = npt.NDArray[np.intp]
@@ -22,6 +23,8 @@ GOOD, WORST = 2.5, 9.0  # usual errors: root mean square and largest that a good
 USUAL = 1.25  # the same where the model itself leaves little
 BETTER = 4.0  # times less than the model leaves
 NARROW = ("bfloat16", "float16")
+READ_OFF = 2  # how unlikely a reading is beside a mistake of the list that gives the same numbers
+LARGE = 1 << 23  # entries of a matrix from which on it is not copied
 MANY = 512  # columns that tell a rank
 SAMPLE = 12  # columns on which a matrix is tried
 CLEAR = 200.0  # squares of usual errors that a better explanation saves, at least
@@ -54,7 +57,7 @@ class Product:
             return None
         step, apart_from_it = seen
         around = difference.scene.context.around
-        x, weight = around.read(step.inputs["x"]), around.read(step.inputs["weight"])
+        x, weight = around.read(step.inputs["x"]), _weight(difference, step.inputs["weight"])
         bias = around.read(step.inputs["bias"]) if "bias" in step.inputs else None
         if x is None or weight is None or ("bias" in step.inputs and bias is None):
             return None
@@ -67,7 +70,7 @@ class Product:
         if off.shape != (len(x), len(columns)):
             return None
         good = np.isfinite(off + room).all(axis=1) & np.isfinite(x).all(axis=1)
-        if good.sum() < 2 or not np.isfinite(matrix).all():
+        if good.sum() < 2 or not np.isfinite(matrix.sum()):
             return None
         if len(columns) < matrix.shape[1]:
             matrix, bias = matrix[:, columns], None if bias is None else bias[columns]
@@ -95,7 +98,7 @@ class Product:
         """Whether the file has the outputs first."""
         return bool(self.step.attributes["layout"] != "in_out")
 
-    @property
+    @cached_property
     def claimed(self) -> Floats:
         """What the claim says about the product."""
         return self.expected + self.off
@@ -185,7 +188,7 @@ class Product:
 
     def lines_of(self, axis: int) -> str:
         """The file's word for a line along an axis: 0 for inputs, 1 for outputs."""
-        return "column" if (axis == 1) != self.turned else "row"
+        return _("column") if (axis == 1) != self.turned else _("row")
 
     def other(self, name: str) -> Floats | None:
         """Another matrix of the model, (input, output) and with the same columns; or a bias."""
@@ -229,7 +232,7 @@ class Product:
         return self.difference.edit(
             kind, sentence, change, partial(_rewrite, rewriting=rewriting, role=role,
             turned=self.turned and role == "weight"), at=self.step, fitted=fitted,
-            unlikely=unlikely, **words,
+            unlikely=unlikely + READ_OFF, **words,
         )  # fmt: skip
 
     @cached_property
@@ -242,13 +245,16 @@ class Product:
             values = np.linalg.svd(weighed, compute_uv=False)
         noise = 3 * (np.sqrt(len(weighed)) + np.sqrt(weighed.shape[1]))
         rank = int((values > noise).sum())
-        return rank if 0 < rank < len(values) else None
+        if not 0 < rank < len(values) or values[rank - 1] < 10 * noise:
+            return None  # where the smallest is near to the noise, more may lie below it
+        return rank
 
 
 def _roomier(room: Floats, claimed: Floats, bias: Floats | None, bits: int) -> Floats:
     """The usual error where the matrix may be another: of other sums, rounded to other units."""
     unit = TYPICAL * 2.0**-bits
-    square = np.square(room) + np.square(0.7 * np.median(room, axis=1, keepdims=True))
+    some = room[:, :: max(1, room.shape[1] // MANY)]
+    square = np.square(room) + np.square(0.7 * np.median(some, axis=1, keepdims=True))
     square += np.square(unit * claimed)
     if bias is not None:  # the product may be rounded before the bias is added
         square += np.square(unit * (claimed - bias))
@@ -303,6 +309,16 @@ def by_chance(tries: int, share: float, freedom: int) -> float:
 
 def _rewrite(draft: Draft, step: Step, *, rewriting: Rewriting, role: str, turned: bool) -> None:
     draft.first(step.address, role, "rewritten", rewriting=rewriting, turned=turned)
+
+
+def _weight(difference: Difference, read: str) -> Any:
+    """The matrix in float64; a large one without a copy, where the claims hold it as the file."""
+    scene = difference.scene
+    data = scene.model.weights[read.removeprefix(WEIGHT)].data
+    own = format_of(scene.context.precision) == "float32" and isinstance(data, np.ndarray)
+    if own and data.dtype == np.float32 and data.size > LARGE:
+        return data
+    return None if scene.context.around is None else scene.context.around.read(read)
 
 
 def _product_step(difference: Difference) -> tuple[Step, bool] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from byhand.plan import Step
 
 Floats = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
+Pairs = tuple[Sequence[int], Sequence[int]]  # the first and the second entries
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,12 @@ class Case:
         width = step.attributes["width"]
         rates = frequencies_of(step.attributes["base"], width) if given is None else given
         room = difference.room
-        size = np.abs(difference.expected)
-        relative = float(np.median(room / np.maximum(size, np.median(size) + 1e-300)))
-        room = np.maximum(room, relative * np.abs(difference.claimed))
+        size, turned = np.abs(difference.expected)[..., :width], room[..., :width]
+        relative = float(np.median(turned / np.maximum(size, np.median(size) + 1e-300)))
+        fineness = 0.4 * 2.0 ** -bits_of(difference.scene.context.precision)
+        room = room.copy()
+        least = max(relative, fineness) * np.abs(difference.claimed[..., :width])
+        room[..., :width] = np.maximum(turned, least)
         heads = np.flatnonzero(difference.wrong.any(axis=(1, 2)))
         places = np.asarray(step.attributes["positions"], dtype=np.float64)
         scale = step.attributes.get("magnitude")
@@ -126,6 +131,16 @@ class Case:
         """The relative error of one rounding."""
         return float(2.0 ** -bits_of(self.difference.scene.context.precision))
 
+    @property
+    def copied(self) -> npt.NDArray[np.int_]:
+        """The pairs that come out exactly as they went in, though the model turns them."""
+        first, second = self.own_pairing.entries(2 * len(self.rates))[0]
+        same, wrong = self.after == self.before, self.difference.wrong
+        pairs = [bool(same[..., [a, b]].all()) for a, b in zip(first, second, strict=True)]
+        at = np.flatnonzero(pairs)
+        told = [pair for pair in at if wrong[..., [first[pair], second[pair]]].any()]
+        return at if len(told) else at[:0]
+
     def model_tables(self) -> Floats:
         """A, B, C, D of the model, (4, pos, pair)."""
         return tables(np.multiply.outer(self.positions, self.rates))
@@ -147,7 +162,15 @@ def turned_by(
 ) -> Wrong:
     """A change: the pairs of the wrong heads turned by these angles, or by given tables."""
     made = tables(angles, size) if given is None else given
+    read: Pairs
+    write: Pairs
     read, write = pairing.entries(width)
+    still = (made == np.array([1.0, 0.0, 0.0, 1.0])[:, None, None]).all(axis=(0, 1))
+    if pairing.read == pairing.write and still.any() and len(case.heads) == len(case.before):
+        turning = np.flatnonzero(~still)  # the other pairs are copied: nothing is rounded there
+        made, angles = made[..., turning], angles[:, turning]
+        read, write = (([side[0][at] for at in turning], [side[1][at] for at in turning])
+                       for side in (read, write))  # fmt: skip
 
     def make(draft: Draft, step: Step) -> None:
         heads = case.before.shape[0]

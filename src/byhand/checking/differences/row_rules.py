@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from byhand.checking.differences.axes import Part, several
-from byhand.checking.differences.closeness import Entries, Fitted, near, stored_again
+from byhand.checking.differences.closeness import Entries, Fitted, near, quietly, stored_again
 from byhand.checking.differences.constants import recognised, shown, unlikely
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading
 from byhand.checking.differences.known_vectors import vectors_around
@@ -18,6 +18,7 @@ FEWEST = 3  # rows that a rule needs
 LARGEST = 1 << 20  # entries of a line that are looked at
 
 
+@quietly
 def rule_readings(difference: Difference) -> Iterator[Reading]:
     """A rule that makes the claimed rows of those that follow."""
     part, shape = Part.of(difference), difference.expected.shape
@@ -50,7 +51,7 @@ def _largest_alone(difference: Difference, part: Part) -> Iterator[Reading]:
     total = alone.sum(axis=-1, keepdims=True)
     for again in (False, True):
         predicted = alone / np.where(total > 0, total, 1.0) if again else alone
-        if near(difference, predicted, kept):
+        if near(difference, predicted):
             said = _("it follows if only the {count} largest of each row are kept; the model keeps "
                      "all")  # fmt: skip
             if again:

@@ -7,7 +7,7 @@ that is read off weights is known up to a number for each row.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +23,7 @@ Truths = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int_]
 CAPS = np.geomspace(0.5, 200.0, 60)  # first guesses of a soft cap
 MOST_GROUPS = 160  # distances or keys whose terms are solved
+MOST_ROWS = 96  # queries that a soft cap is first fitted to
 ROUNDS = 40  # of the search between two guesses
 
 
@@ -59,6 +60,21 @@ class Seen:
         total = weight.sum(axis=-1, keepdims=True)
         mean = (weight * data).sum(axis=-1, keepdims=True) / np.where(total > 0, total, 1.0)
         return np.where(self.there, data - mean, 0.0)
+
+    def thinned(self) -> Seen:
+        """The same for some of the queries."""
+        count = len(self.queries)
+        if count <= MOST_ROWS:
+            return self
+        rows = np.unique(np.linspace(0, count - 1, MOST_ROWS).astype(int))
+        return replace(
+            self,
+            own=self.own[:, rows],
+            found=self.found[:, rows],
+            off=self.off[:, rows],
+            there=self.there[:, rows],
+            queries=self.queries[rows],
+        )
 
     def fits(self, predicted: Floats) -> bool:
         """Whether these scores explain what was found."""
@@ -102,6 +118,7 @@ def _slope(seen: Seen, axis: tuple[int, ...]) -> tuple[Floats, Floats]:
 
 def _scaled(seen: Seen) -> Change | None:
     slope, error = (float(each.ravel()[0]) for each in _slope(seen, (0, 1, 2)))
+    error += 0.3 * seen.fineness * abs(slope)
     known = ratio(slope, error)
     factor = roundest(slope, error) if known is None else float(known)
     if not seen.fits(seen.own * slope):
@@ -197,13 +214,14 @@ def _alibi(seen: Seen, slopes: Floats, error: Floats, distance: Ints) -> Change 
         (-1.0, _("slope·distance is subtracted with the slopes of ALiBi (2^(-8i/{heads}))")),
         (1.0, _("slope·distance is added with the slopes of ALiBi (2^(-8i/{heads}))")),
     ):
-        if (np.abs(slopes - factor * usual) <= 6 * error + 1e-6).all():
+        near = 6 * error + 2 * seen.fineness * usual + 1e-6
+        if (np.abs(slopes - factor * usual) <= near).all():
             terms = factor * usual[:, None, None] * distance
             return Change("alibi", said.format(heads=heads), _("take the term by distance away"),
                           "plus_terms", {"terms": terms}, 0)  # fmt: skip
     weight = 1 / np.square(error)
     mean = float((weight * slopes).sum() / weight.sum())
-    one = roundest(mean, float(weight.sum() ** -0.5))
+    one = roundest(mean, float(weight.sum() ** -0.5) + 0.3 * seen.fineness * abs(mean))
     if seen.fits(seen.own + one * distance):
         said = _("{slope} times the distance of query and key is added").format(slope=shown(one))
         return Change("scores-by-distance", said, _("take the term by distance away"),
@@ -235,6 +253,7 @@ def _by_key(seen: Seen) -> Change | None:
 
 def _capped(seen: Seen) -> Change | None:
     """c·tanh(score/c)."""
+    seen = seen.thinned()
 
     def left(cap: float) -> float:
         off = seen.centred(seen.found - cap * np.tanh(seen.own / cap))

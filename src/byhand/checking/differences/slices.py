@@ -158,11 +158,6 @@ def row_readings(difference: Difference, part: Part) -> Iterator[Reading]:
     if not shift.size:
         return
     own = np.where(difference.finite, difference.expected, np.nan)
-    words = {
-        "max": _("its largest number"),
-        "mean": _("its mean"),
-        "logsumexp": _("the logarithm of its sum of exponentials, as in log-softmax"),
-    }
     for kind in ROW_PARTS if difference.whole else ():
         with np.errstate(all="ignore"):
             parts = row_part(own, kind)
@@ -174,7 +169,7 @@ def row_readings(difference: Difference, part: Part) -> Iterator[Reading]:
                 _("look for rows that are normalised here, or dumped one step too late"),
                 then("less_of_row", kind=kind),
                 unlikely=1,
-                what=words[kind],
+                what=row_words(kind),
             )
             return
     least, most = float(shift.min()), float(shift.max())
@@ -184,6 +179,16 @@ def row_readings(difference: Difference, part: Part) -> Iterator[Reading]:
         ),
         4,
     )
+
+
+def row_words(kind: str) -> str:
+    """A part of a row that is taken off, in words."""
+    words = {
+        "max": _("its largest number"),
+        "mean": _("its mean"),
+        "logsumexp": _("the logarithm of its sum of exponentials, as in log-softmax"),
+    }
+    return words[kind]
 
 
 def _shifted_rows(difference: Difference) -> Floats:

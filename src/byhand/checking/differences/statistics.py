@@ -20,6 +20,7 @@ from byhand.checking.differences.difference import Description, Difference, Floa
 from byhand.checking.differences.gains import gain_readings
 from byhand.checking.differences.grouped import grouped_readings
 from byhand.checking.differences.norm_rows import GOOD, Seen, seen_from, start_of
+from byhand.checking.differences.product import READ_OFF
 from byhand.checking.differences.told import told
 from byhand.checking.suspects.mistakes import number
 from byhand.checking.suspects.norms import group
@@ -30,6 +31,7 @@ from byhand.plan import Step
 
 WORST = 8.0  # usual errors that a match leaves at most
 LEAST = 3  # rows
+ABOUT = ("variance", "sum of squares about the mean", "square of the range")
 POWERS = (1.0, 0.25, 1 / 3, 2.0)
 
 
@@ -101,7 +103,21 @@ def _which_mean(seen: Seen, mean: Floats, off: Floats) -> tuple[bool, Statistic 
             each = Statistic(what, over)
             if _near(mean, _of(each, seen.x), off) is not None:
                 return True, each
-    return False, None
+    return (False, None) if own is None else _part_of(seen, own, mean, off)
+
+
+def _part_of(
+    seen: Seen, own: Statistic, mean: Floats, off: Floats
+) -> tuple[bool, Statistic | None]:
+    """The mean times a factor that is a known constant."""
+    value, weights = own(seen.x), 1 / np.square(off)
+    with np.errstate(all="ignore"):
+        size = float((np.square(value) * weights).sum())
+        fit = Fitted(float((value * mean * weights).sum()) / size, float(1 / np.sqrt(size)))
+    constant = recognised(fit, seen.difference.scene) if np.isfinite(fit.value + fit.off) else None
+    if constant is None or _near(mean, constant.value * value, off) is None:
+        return False, None
+    return True, replace(own, factor=constant.value)
 
 
 def _of(how: Statistic, x: Floats) -> Floats:
@@ -117,11 +133,22 @@ def _candidates(seen: Seen) -> Iterator[tuple[Statistic, Floats]]:
     plain = [Statistic(what) for what in ("variance", "mean square")]
     less = [replace(each, less=1) for each in plain]
     ways = sorted(SQUARES, key=lambda what: what != own.what)
-    for each in (*plain, *less, *(Statistic(what, over) for over in OVER for what in ways)):
-        if each != own:
-            value = _of(each, seen.x)
-            if np.isfinite(value).all():
-                yield each, value
+    others = [Statistic(what, over) for over in OVER for what in ways]
+    if seen.own_mean is not None:  # of the centred rows
+        sizes = [what for what in SQUARES if what not in ABOUT]
+        others += [Statistic(what, over, centred=True) for over in OVER for what in sizes]
+    for each in (*plain, *less, *others):
+        if each == own:
+            continue
+        value = _of(each, seen.x)
+        if np.isfinite(value).all():
+            yield each, value
+
+
+def _other_kind(seen: Seen, centre: Statistic | None, how: Statistic) -> bool:
+    """Whether it is RMSNorm in place of a layernorm, or the other way round."""
+    other = (None, "mean square") if seen.norm.layernorm else (Statistic("mean"), "variance")
+    return seen.base == seen.norm.source and (centre, how) == (other[0], Statistic(other[1]))
 
 
 def _without(seen: Seen, square: Floats) -> Iterator[tuple[Statistic, Floats]]:
@@ -156,6 +183,8 @@ def _roots(seen: Seen, centre: Statistic | None, root: Floats, off: Floats) -> I
         if found is None:
             continue
         same = how == seen.own_square and centre == seen.own_mean
+        if _other_kind(seen, centre, how):
+            return  # the list of suspects has it
         plain = found.power == 0.5 and not found.after and _is(found.under, float(seen.norm.eps))
         if not same or not plain:
             yield _square_edit(seen, centre, how, eps=found.under, power=found.power,
@@ -241,7 +270,7 @@ def _told(how: Statistic | None, seen: Seen) -> str:
     """A statistic in words; of centred rows the mean square is the variance."""
     if how is None:
         return _("nothing")
-    centred = seen.base != seen.norm.source
+    centred = seen.base != seen.norm.source or how.centred
     square = _("the variance") if centred else _("the mean square")
     words = {
         "mean": _("the mean"), "median": _("the median"), "first": _("the first number"),
@@ -267,6 +296,8 @@ def _told(how: Statistic | None, seen: Seen) -> str:
         "all heads together": _(" of all heads together"),
         "the rows up to this one": _(" of all positions up to this one"),
     }  # fmt: skip
+    if how.factor != 1.0:
+        return _("{factor} × the mean").format(factor=f"{how.factor:.6g}")
     less = _(", divided by n - {less}").format(less=how.less) if how.less > 0 else ""
     if how.channel is not None:
         less = _(" of all channels but {channel}").format(channel=how.channel)
@@ -277,7 +308,7 @@ def _mean_edit(seen: Seen, centre: Statistic | None) -> Reading:
     said = _("it follows if {centre} is subtracted; the model subtracts {own}")
     change = _("subtract {own} of each position")
     make = partial(_rebuilt, seen=seen, centre=centre, square=seen.own_square)
-    return seen.difference.edit("norm-mean", said, change, make, unlikely=1,
+    return seen.difference.edit("norm-mean", said, change, make, unlikely=READ_OFF,
                                 centre=_told(centre, seen),
                                 own=_told(seen.own_mean, seen))  # fmt: skip
 
@@ -318,7 +349,7 @@ def _square_edit(
         said = _("it follows if {centre} is subtracted and the norm divides by the root of {how}; "
                  "the model subtracts {mean} and takes {own}")  # fmt: skip
         change = _("subtract {mean}, and take {own} of each position")
-    return seen.difference.edit(kind, said, change, make, fitted=fitted, unlikely=1, **words)
+    return seen.difference.edit(kind, said, change, make, fitted=fitted, unlikely=READ_OFF, **words)
 
 
 def _rebuilt(

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from byhand.checking.differences.axes import MOST_LISTED, Places, several
+from byhand.checking.differences.closeness import quietly
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading
 from byhand.checking.differences.orders import rules, told
 from byhand.checking.suspects.mistakes import then
@@ -24,6 +25,7 @@ MOST_DIVISOR = 64  # of positions that begin again, or are counted more than onc
 BORNE_OUT = 6  # wrong entries for each number of a rule
 
 
+@quietly
 def table_readings(difference: Difference) -> Iterator[Reading]:
     """The rows that an embedding took instead of its own."""
     target = difference.target
@@ -217,6 +219,7 @@ def _multiplied(size: int, ids: Places) -> Places:
     return ids * size
 
 
+@quietly
 def id_readings(difference: Difference) -> Iterator[Reading]:
     """Of next tokens: the place that each claimed token has among the logits."""
     target, around = difference.target, difference.scene.context.around
@@ -231,8 +234,9 @@ def id_readings(difference: Difference) -> Iterator[Reading]:
     own = np.take_along_axis(logits, ids.astype(np.intp)[:, None], axis=-1)
     above = (logits > own).sum(axis=-1)
     if len(np.unique(above)) == 1 and above[0]:
-        said = _("every claimed token has the {place}. largest logit of its position")
-        yield Description(said.format(place=int(above[0]) + 1), 6)
+        place = {1: _("second"), 2: _("third")}.get(int(above[0]), f"{int(above[0]) + 1}th")
+        said = _("every claimed token has the {place} largest logit of its position")
+        yield Description(said.format(place=place), 6)
     elif (logits.argmin(axis=-1) == ids).all():
         yield Description(_("every claimed token has the smallest logit of its position"), 6)
     else:

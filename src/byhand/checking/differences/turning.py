@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import exp, log
@@ -27,8 +27,10 @@ from byhand.checking.differences.rotations import Case, Pairing, tables, turned_
 from byhand.checking.differences.turns import Turns, fit, positions_of, rates_of
 from byhand.checking.suspects.casts import bits_of, rounded_to
 from byhand.checking.suspects.mistakes import setting
+from byhand.checking.suspects.scenes import Draft
 from byhand.language import _
 from byhand.numbers.floats.angles import frequencies_of
+from byhand.plan import Step
 
 Floats = npt.NDArray[np.float64]
 COARSE = ("bfloat16", "float16")
@@ -49,6 +51,9 @@ def turning_readings(difference: Difference) -> Iterator[Reading]:
     own = step.attributes["pairing"]
     other = "interleaved" if own == "half" else "half"
     case = Case.of(difference, before)
+    if len(case.copied) and (left := _unturned(case)) is not None:
+        yield left
+        return
     ways = (Pairing(own, own), Pairing(other, other), Pairing(other, own), Pairing(own, other),
             Pairing("mirrored", "mirrored"))  # fmt: skip
     for pairing, width in product(ways, case.widths):
@@ -63,6 +68,29 @@ def turning_readings(difference: Difference) -> Iterator[Reading]:
 # ------------------------------------------------------------------------ readings
 
 
+def _unturned(case: Case) -> Reading | None:
+    """Some pairs that are copied, while the others turn as the model says."""
+    case = replace(case, heads=tuple(range(len(case.before))))
+    rates = case.rates.copy()
+    rates[case.copied] = 0.0
+    width: int = case.step.attributes["width"]
+    angles = np.multiply.outer(case.positions, rates)
+    turns = case.turns(case.own_pairing, width)
+    if turns is None or not rates.any():
+        return None
+    off = np.abs(np.exp(1j * angles) - turns.factor) / turns.off
+    if not fit(off[np.isfinite(turns.off)]):
+        return None
+    names = listed([int(pair) for pair in case.copied])
+    said = (_("pair {which} is") if len(case.copied) == 1 else _("pairs {which} are")).format(
+        which=names
+    )
+    told = Told("rope-rates", _("{names} not turned").format(names=said),
+                _("turns each at its own rate"), _("look for the number of pairs that are turned"),
+                fitted=0, rates=rates)  # fmt: skip
+    return _edit(case, case.own_pairing, width, case.rates, [told], Size())
+
+
 def _read(case: Case, pairing: Pairing, width: int, turns: Turns) -> Iterator[Reading]:
     """What the factors of the pairs tell: other positions, other rates, another size."""
     own = case.step.attributes["base"]
@@ -73,7 +101,7 @@ def _read(case: Case, pairing: Pairing, width: int, turns: Turns) -> Iterator[Re
     rates = case.rates if usual else frequencies_of(own, width)
     given = "frequencies" in case.step.inputs
     size = _size(turns, case.fineness)
-    places = positions_of(turns, rates)
+    places = positions_of(turns, rates) or positions_of(turns, rates, case.positions)
     told: list[Told | None] = []
     if places is not None:
         told = [told_positions(case.positions, *places)]
@@ -91,6 +119,24 @@ def _read(case: Case, pairing: Pairing, width: int, turns: Turns) -> Iterator[Re
         return
     if found or size.said or not usual:
         yield _edit(case, pairing, width, rates, found, size)
+    doubled = found[0].positions if usual and found else None
+    if doubled is not None and np.array_equal(doubled, 2 * case.positions):
+        yield _twice(case)
+
+
+def _twice(case: Case) -> Reading:
+    """The rotation applied to its own result, which is rounded in between."""
+
+    def make(draft: Draft, step: Step) -> None:
+        again = draft.copy(step.address, step)
+        draft.change(step.address, inputs={"x": again})
+
+    return case.difference.edit(
+        "rope-twice",
+        _("it follows if RoPE is applied twice; the model applies it once"),
+        _("apply RoPE once"),
+        make,
+    )
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,8 @@ class Turns:
 
 def solved(before: Complexes, after: Complexes, room: Floats) -> Turns | None:
     """The factors (pos, pair) with after = factor·before in all heads; None if there are none."""
-    weight = 1 / np.square(room)
+    with np.errstate(over="ignore"):  # where anything is allowed, a number weighs nothing
+        weight = 1 / np.square(room)
     power = (np.square(np.abs(before)) * weight).sum(axis=0)
     there = power > 0
     safe = np.where(there, power, 1.0)
@@ -90,19 +91,24 @@ def wrapped(angle: Floats) -> Floats:
     return angle - 2 * pi * np.round(angle / (2 * pi))
 
 
-def positions_of(turns: Turns, rates: Floats) -> tuple[Floats, Floats] | None:
-    """The position of each row, if pairs turn at these rates; and its error.  None: they do not."""
+def positions_of(
+    turns: Turns, rates: Floats, start: Floats | float = 0.0
+) -> tuple[Floats, Floats] | None:
+    """The position of each row, if pairs turn at these rates; and its error.  None: they do not.
+
+    Positions are looked for within half a turn of the slowest pair, from `start`.
+    """
     angle, blur, known = turns.angle, turns.blur, turns.known
     total, weights = np.zeros(len(angle)), np.zeros(len(angle))
+    first = np.broadcast_to(np.asarray(start, dtype=np.float64), total.shape)
     for pair in np.argsort(np.abs(rates)):
-        if not rates[pair]:
+        rate = rates[pair]
+        if not rate:
             continue
-        place = np.divide(total, weights, out=np.zeros_like(total), where=weights > 0)
-        whole = angle[:, pair] + 2 * pi * np.round(
-            (place * rates[pair] - angle[:, pair]) / (2 * pi)
-        )
-        weight = np.where(known[:, pair], np.square(rates[pair] / blur[:, pair]), 0.0)
-        total += whole / rates[pair] * weight
+        place = np.where(weights > 0, total / np.where(weights > 0, weights, 1.0), first)
+        whole = angle[:, pair] + 2 * pi * np.round((place * rate - angle[:, pair]) / (2 * pi))
+        weight = np.where(known[:, pair], np.square(rate / blur[:, pair]), 0.0)
+        total += whole / rate * weight
         weights += weight
     if not (weights > 0).all():
         return None

@@ -69,7 +69,7 @@ def _turned(search: Search, scene: Scene, knob: Knob) -> _Start | None:
     (before, first), (at, last) = tried[-2:]
     moved, left = search.off(first) - search.off(last), search.off(first)
     size, whole = float(np.square(moved).sum()), float(np.square(left).sum())
-    if not isfinite(size) or not isfinite(whole) or not size or not whole:
+    if not isfinite(size) or not isfinite(whole) or not size or not whole or not search.model:
         return None
     along = float((moved * left).sum())
     promise = along * along / size / whole

@@ -16,6 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from byhand.checking.claims import Floats
+from byhand.checking.gaps.attention_guesses import attention_guesses
 from byhand.checking.gaps.candidates import APART, parts_of
 from byhand.checking.suspects.catalogue import placed
 from byhand.checking.suspects.curves import FAMILIES, Curve
@@ -64,7 +65,7 @@ class Times:
 def guesses(scene: Scene, start: int | None) -> Iterator[Edit]:
     """The guesses for the steps of a scene; `start` is the first position that differs."""
     for source in (_masks, _positions, _softmaxes, _rows, _heads, _norms, _biases, _functions,
-                   _gates, _streams, _matrices):  # fmt: skip
+                   _gates, _streams, _matrices, attention_guesses):  # fmt: skip
         for edit in source(scene, start):
             yield placed(scene, edit)
 

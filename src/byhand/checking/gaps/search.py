@@ -101,7 +101,7 @@ class Search:
             return
         for place, other in enumerate(self.found):
             if abs(other.distance - distance) <= SAME and self._same(other.predicted, predicted):
-                if (edit.fitted, edit.unlikely) < (other.edit.fitted, other.edit.unlikely):
+                if edit.price < other.edit.price:
                     self.found[place] = Candidate(edit, predicted, distance)
                 return
         self.found.append(Candidate(edit, predicted, distance))

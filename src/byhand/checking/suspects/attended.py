@@ -63,8 +63,10 @@ class Attended(Allowed):
     # ------------------------------------------------------------------- scores
 
     def plus_terms(self, x: Range, *, terms: Data) -> Range:
-        """Each entry plus its own number; masked entries stay masked."""
-        return _hidden_like(self.add(x, Range(np.broadcast_to(terms, x.shape))), x)
+        """Each entry plus its own number, itself a product that is rounded; the mask stays."""
+        each = np.broadcast_to(terms, x.shape)
+        off = np.abs(each) * (3 * self.precision.store.half)
+        return _hidden_like(self.add(x, Range(each, off, 0.15 * off)), x)
 
     @np.errstate(over="ignore", invalid="ignore")
     def softcapped(self, x: Range, *, cap: float) -> Range:

@@ -167,7 +167,10 @@ def _in_whole_steps(numbers: Data) -> bool:
     """Whether numbers of a fine format are whole multiples of the largest one over 127."""
     if len(numbers) < ENOUGH:
         return False
-    steps = numbers / (np.abs(numbers).max() / LEVELS)
+    unit = np.abs(numbers).max() / LEVELS
+    if not unit:  # the smallest floats have no smaller step
+        return False
+    steps = numbers / unit
     return bool((np.abs(steps - np.rint(steps)) < WHOLE).all())
 
 

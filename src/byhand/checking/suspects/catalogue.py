@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.suspects.attention_back import attention_back_suspects
+from byhand.checking.suspects.caps import cap_suspects
 from byhand.checking.suspects.casts import cast_suspects
 from byhand.checking.suspects.dropout import dropout_suspects
 from byhand.checking.suspects.ends import end_suspects
@@ -49,6 +50,7 @@ FORTH: tuple[Source, ...] = (
     norm_suspects,
     score_suspects,
     sink_suspects,
+    cap_suspects,
     rotary_suspects,
     head_suspects,
     end_suspects,

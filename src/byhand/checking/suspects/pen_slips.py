@@ -56,6 +56,8 @@ class _Written:
         with np.errstate(invalid="ignore"):
             away = np.abs(self.values - self.expected) > self.allowed
         places = np.flatnonzero(away & np.isfinite(self.values))[: MOST_SLIPS + 1]
+        if not away.ndim:
+            return [()] * len(places)
         return list(zip(*map(np.ndarray.tolist, np.unravel_index(places, away.shape)), strict=True))
 
     def address(self, scene: Scene, place: tuple[int, ...]) -> str:

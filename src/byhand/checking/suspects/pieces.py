@@ -130,7 +130,10 @@ class Pieces(Edited):
 
     def copied(self, x: Range) -> Range:
         """The value, stored once more: what comes back after something was added and taken off."""
-        return self._once_more(Range(wide(x.mid), x.radius(), x.usual, x.absent))
+        mid, rad = wide(x.mid), x.radius()
+        largest = np.abs(mid).max(axis=-1, keepdims=True, initial=0.0) if mid.ndim else np.abs(mid)
+        room = np.broadcast_to(largest * (4 * self.precision.work.half), mid.shape)
+        return self._once_more(Range(mid, room if rad is None else rad + room, x.usual, x.absent))
 
     def patched(self, x: Range, y: Range, *, where: Data) -> Range:
         """x with the entries of y where `where` is True; y may have another shape."""

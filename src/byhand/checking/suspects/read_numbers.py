@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byhand.checking.suspects.casts import rounded_to
 from byhand.checking.suspects.pieces import Pieces
 from byhand.checking.suspects.rewritings import Rewriting
 from byhand.errors import InputError
@@ -123,3 +124,35 @@ class ReadOff(Pieces):
         x = self._read(x)
         rows = self.merge_heads(x) if x.ndim == 3 else x
         return self.weighed(rows, factors=factors, relative=2.0**-24)
+
+    @quiet(all="ignore")
+    def linear_in_chunks(
+        self, x: Any, weight: Any, *, layout: str, size: int, format: str, what: str,
+        bias: Any = None, heads: int | None = None,
+    ) -> Range:  # fmt: skip
+        """A product summed up in chunks of input channels, each sum rounded to a format.
+
+        `what` is rounded: the "total" after each chunk, the "chunks", or "both".
+        """
+        x = self._read(x)
+        rows = self.merge_heads(x) if x.ndim == 3 else x
+        matrix = self.admit(weight)
+
+        def cast(data: Data) -> Data:
+            return rounded_to(format, data)
+
+        total: Range | None = None
+        for start in range(0, rows.shape[1], size):
+            here = slice(start, start + size)
+            part = matrix[here] if layout == "in_out" else matrix[:, here]
+            chunk = self._times_matrix(rows[:, here], part, layout, None)
+            chunk = chunk if what == "total" else self.rounded(chunk, cast)
+            total = chunk if total is None else self.add(total, chunk)
+            total = total if what == "chunks" else self.rounded(total, cast)
+        assert total is not None
+        if bias is not None:
+            total = self.affine(total, bias=bias)
+        if heads is None:
+            return total
+        width = total.shape[1] // heads
+        return self.split_heads(total, start=0, heads=heads, width=width, stride=width)

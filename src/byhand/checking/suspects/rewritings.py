@@ -201,12 +201,18 @@ class Pruned:
 
     share: float
     by_output: bool = False
+    also: bool = True  # whether entries of the limit's own size are 0 as well
 
     def __call__(self, data: Data) -> Data:
         sizes = np.abs(data.astype(np.float64))
+        limit = self.limit(sizes)
+        kept = sizes > limit if self.also else sizes >= limit
+        return np.where(kept, data, np.zeros((), dtype=data.dtype))
+
+    def limit(self, sizes: Data) -> Data:
+        """The size below which entries are 0."""
         axis = 0 if self.by_output else None
-        limit = np.quantile(sizes, self.share, axis=axis, method="lower")
-        return np.where(sizes > limit, data, np.zeros((), dtype=data.dtype))
+        return np.asarray(np.quantile(sizes, self.share, axis=axis, method="lower"))
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,15 @@ class Statistic:
     over: str = "the row"
     less: int = 0  # by how much the divisor is less than the count
     channel: int | None = None  # that is left out
+    factor: float = 1.0
+    centred: bool = False  # whether the mean of the whole row is subtracted first
 
     def __call__(self, x: Data) -> Data:
         """One number for each row of x (…, position, channel)."""
         with np.errstate(all="ignore"):
-            return self._over(np.asarray(x, dtype=np.float64))
+            rows = np.asarray(x, dtype=np.float64)
+            rows = rows - rows.mean(axis=-1, keepdims=True) if self.centred else rows
+            return self.factor * self._over(rows)
 
     def _over(self, x: Data) -> Data:
         if self.channel is not None:

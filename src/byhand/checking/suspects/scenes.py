@@ -37,8 +37,14 @@ class Edit:
     plan: Plan
     unlikely: int = 0  # orders edits that explain a claim equally well
     fitted: int = 0  # numbers that were read off the claim: each needs several entries to bear it
+    read: bool = False  # whether it was read off the difference: a named mistake is preferred
     again: Callable[[Draft], None] | None = field(default=None, repr=False, compare=False)
     # makes the same mistake in another draft of the plan
+
+    @property
+    def price(self) -> tuple[int, bool, int]:
+        """How much it assumes: numbers that were read off, a mistake without a name of its own."""
+        return self.fitted, self.read, self.unlikely
 
     @property
     def changed(self) -> frozenset[str]:
@@ -244,13 +250,18 @@ class Scene:
         """A new draft of the plan."""
         return Draft(self.plan, self.model.weights)
 
+    @cached_property
+    def own_lines(self) -> tuple[Step, ...]:
+        """The steps of the region that are the model's: not those that an edit wrote in."""
+        return tuple(step for step in self.region if not step.address.startswith(SUSPECT))
+
     def of(self, *ops: str) -> tuple[Step, ...]:
         """The steps of the region with one of these operations."""
-        return tuple(step for step in self.region if step.op in ops)
+        return tuple(step for step in self.own_lines if step.op in ops)
 
     def named(self, *endings: str) -> tuple[Step, ...]:
         """The steps of the region whose address ends so."""
-        return tuple(step for step in self.region if step.address.endswith(endings))
+        return tuple(step for step in self.own_lines if step.address.endswith(endings))
 
     @cached_property
     def texts(self) -> tuple[slice, ...]:

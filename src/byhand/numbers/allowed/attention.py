@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from math import frexp, inf, sqrt
 
 import numpy as np
@@ -44,6 +45,7 @@ class Attention(Rounding):
         table: Array | None = None,
         slopes: Array | None = None,
         scale: Expression | None = None,
+        cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
         keys: Sequence[int],
@@ -78,6 +80,8 @@ class Attention(Rounding):
             # or scaled before: what is lost below the normal numbers meets the other side
             longest = max(_longest(q), _longest(k))
             rad += 2 * p.work.least * max(1.0, sqrt(abs(factor))) * longest
+        if cap is not None:
+            mid, rad, usual = _capped(p, float(cap), mid, rad, usual)
         if slopes is not None:
             rad += (np.abs(mid) + rad) * store + kept.least
             mid = self._less_distances(mid, rad, self.admit(slopes), queries, keys)
@@ -176,6 +180,19 @@ def _summed(p: Precision, counts: Data) -> Data:
     """The largest relative errors of sums of so many products."""
     unit = p.accumulate.half
     return added_up(counts, unit) if p.coarse else gammas(counts, unit)
+
+
+def _capped(p: Precision, cap: float, mid: Data, rad: Data, usual: Data) -> tuple[Data, Data, Data]:
+    """c·tanh(x/c), whose slope is at most 1; products and quotients may be stored on the way."""
+    kept = p.work.half + p.store.half
+    bent: Data = cap * np.tanh(mid / cap)
+    size = np.abs(bent)
+    # of x, stored, of the quotient and of the cap; x·(1 - tanh²(x/c)) is at most |c·tanh(x/c)|
+    off = size * (4 * kept + p.function + 16 * OWN) * (1 + 8 * kept)
+    room = rad * (1 + 4 * kept) + off + 4 * (p.work.least + p.store.least) * (1 + cap)
+    room = np.where(np.isfinite(rad), np.minimum(room, 2.0 * cap * (1 + 8 * kept)), room)
+    inner = usual * (1 - np.square(np.tanh(mid / cap))) + size * (0.6 * kept)
+    return bent, room, inner
 
 
 def _most(x: Range) -> Data:

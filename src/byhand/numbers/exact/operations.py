@@ -230,6 +230,7 @@ class Exact(Learning):
         table: Array | None = None,
         slopes: Array | None = None,
         scale: Expression | None = None,
+        cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
         keys: Sequence[int],
@@ -248,14 +249,19 @@ class Exact(Learning):
                 parts = [(factor.q, x, y) for x, y in zip(xs, ys, strict=True)]
             else:
                 parts = [(ONE, space.dot(xs, ys), factor)]
-            how = How("scores", xs, ys, factor)
+            if cap is not None:
+                most = fmpq(cap.numerator, cap.denominator)
+                bent = space.odd_function("tanh", space.total(parts).times(1 / most))
+                parts = [(most, bent, one)]
+            beside: list[tuple[fmpq, Value]] = []  # slope and table, for the line of working
             if slopes is not None:
                 distance = fmpq(abs(queries[i] - keys[j]))
                 parts.append((-distance, slopes[h], one))
-                how.parts += ((-distance, slopes[h]),)
+                beside.append((-distance, slopes[h]))
             if offset is not None:
                 parts.append((ONE, offset, one))
-                how.parts += ((ONE, offset),)
+                beside.append((ONE, offset))
+            how = None if cap is not None else How("scores", xs, ys, factor, *beside)
             result[h, i, j] = space.total(parts, how)
         return result
 

@@ -178,6 +178,7 @@ class Floats(Learning):
         table: Array | None = None,
         slopes: Array | None = None,
         scale: Expression | None = None,
+        cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
         keys: Sequence[int],
@@ -186,6 +187,10 @@ class Floats(Learning):
         attention.dot_products(self._wide(q), self._wide(k), result)
         if scale is not None:
             result *= self._constant(scale)
+        if cap is not None:
+            result /= self._constant(cap)
+            np.tanh(result, out=result)
+            result *= self._constant(cap)
         if slopes is not None:
             distance = np.abs(np.subtract.outer(np.asarray(queries), np.asarray(keys)))
             result -= self._wide(slopes)[:, None, None] * distance.astype(result.dtype)

@@ -179,10 +179,13 @@ class Forms(System):
         table: Array | None = None,
         slopes: Array | None = None,
         scale: Expression | None = None,
+        cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
         keys: Sequence[int],
     ) -> Array:
+        if cap is not None:
+            raise self._not_known(_("scores with a cap"))
         result = _by_head(q, k.each(lambda part: part.swapaxes(-1, -2)))
         if scale is not None:
             result = products.scaled(result, self.constant(scale))

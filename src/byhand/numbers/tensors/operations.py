@@ -148,6 +148,7 @@ class Tensors(Learning):
         table: Array | None = None,
         slopes: Array | None = None,
         scale: Expression | None = None,
+        cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
         keys: Sequence[int],
@@ -157,6 +158,8 @@ class Tensors(Learning):
         result = result.to(self._work)
         if scale is not None:
             result = result * self._constant(scale)
+        if cap is not None:
+            result = (result / self._constant(cap)).tanh() * self._constant(cap)
         if slopes is not None:
             places = torch.tensor(queries, device=self.device)
             distance = (places[:, None] - torch.tensor(keys, device=self.device)).abs()

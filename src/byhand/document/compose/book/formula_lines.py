@@ -203,7 +203,7 @@ def _becomes(showing: Showing, worked: Worked, at: Index) -> Line:
 
 def _scores(showing: Showing, worked: Worked, at: Index) -> Line:
     step = worked.step
-    if "slopes" in step.inputs or "table" in step.inputs:
+    if "slopes" in step.inputs or "table" in step.inputs or "cap" in step.attributes:
         return ()
     q, k = (_input(showing, worked, role) for role in ("q", "k"))
     seen = _seen(worked, *at[:2])

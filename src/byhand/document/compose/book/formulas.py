@@ -260,6 +260,8 @@ def _rotate_law(step: Step) -> Expression:
 
 def _scores_law(step: Step) -> Expression:
     score = _scaled(Product((Name("q"), Name("k"))), step.attributes.get("scale"))
+    if (cap := step.attributes.get("cap")) is not None:
+        score = Product((Number(cap), Call("tanh", Quotient(score, Number(cap)))))
     terms = [score]
     if "slopes" in step.inputs:
         terms.append(_less_distance())

@@ -194,6 +194,7 @@ class Balls(Learning):
         table: Array | None = None,
         slopes: Array | None = None,
         scale: Expression | None = None,
+        cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
         keys: Sequence[int],
@@ -206,6 +207,9 @@ class Balls(Learning):
         )
         if scale is not None:
             result = result * self._scalar(scale)
+        if cap is not None:
+            most = self._scalar(cap)
+            result = each(lambda x: most * ranges.increasing(arb.tanh, x / most), result)
         if slopes is not None:
             distances = np.abs(np.subtract.outer(np.asarray(queries), np.asarray(keys)))
             result = result - self._balls(slopes)[:, None, None] * distances.astype(object)

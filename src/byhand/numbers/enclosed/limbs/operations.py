@@ -230,10 +230,13 @@ class Limbs(Learning):
         table: Array | None = None,
         slopes: Array | None = None,
         scale: Expression | None = None,
+        cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
         keys: Sequence[int],
     ) -> Array:
+        if cap is not None:
+            raise self._not_known(_("scores with a cap"))
         factor = None if scale is None else self.constant(scale)
         settings = scores.Settings(table, slopes, factor, mask, queries, keys)
         return scores.scores(self, self.enclosed(q), self.enclosed(k), settings)
