@@ -82,9 +82,9 @@ def what_is_left(judged: Judged, line: Line) -> float | None:
     if judged.usual is None:
         return None
     with np.errstate(all="ignore"):
-        times = np.abs(line.values - judged.expected) / judged.usual
-    known = np.isfinite(times) if judged.claimed is None else np.isfinite(times) & judged.claimed
-    return float(np.sqrt(np.mean(np.square(times[known])))) if known.any() else None
+        squares = np.square((line.values - judged.expected) / judged.usual)
+    known = ~np.isnan(squares) if judged.claimed is None else ~np.isnan(squares) & judged.claimed
+    return float(np.sqrt(np.mean(squares[known]))) if known.any() else None
 
 
 def ahead(one: Judged, other: Judged, claimed: Floats) -> float | None:
