@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -221,7 +222,7 @@ def test_an_unknown_number_is_shown_with_the_digits_that_are_known() -> None:
          "numbers above 0 are 0.8 × what follows and numbers below 0 3/2 ×, in the whole line"),
         (OUT, lambda x: np.outer([2] + [1] * 5, [-1] + [1] * 23) * x,
          "(position 0: 2 ×; channel 0: −1 ×)"),
-        ("logits", at(..., 3, to=lambda x: 0 * x - 30), "vocabulary 3 (of 19) is −30 everywhere"),
+        ("logits", at(..., 3, to=lambda x: 0 * x - 30), "token 3 (of 19) is −30 everywhere"),
         (OUT, lambda x: 0.5 * x[[1, 0, 2, 3, 4, 5]],
          "1/2 × what follows and, besides, positions 0 and 1 change places"),
         ("logits", lambda x: x - np.log(np.exp(x).sum(-1, keepdims=True)),
@@ -409,6 +410,16 @@ def test_noise_and_strange_numbers_have_a_place_and_no_cause(address: str) -> No
         assert any(isinstance(each, Description) for each in found)
         for each in found:
             assert not re.search(r"[{}]", each.sentence)
+
+
+def test_a_line_in_which_one_number_is_expected_everywhere() -> None:
+    found, _judge = difference(HIDDEN, lambda x: x)
+    rng = np.random.default_rng(9)
+    one = np.full(found.expected.shape, 0.25)
+    for claimed in (one + rng.standard_normal(one.shape), 0 * one, 2 * one, -one, one * np.inf):
+        alike = replace(found, claimed=claimed, expected=one)
+        told = [each.sentence for reader in READERS for each in reader(alike)]
+        assert told
 
 
 def test_a_constant_line_and_a_line_of_one_number() -> None:

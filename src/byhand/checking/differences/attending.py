@@ -9,14 +9,9 @@ import numpy as np
 
 from byhand.checking.differences.attention_seen import HIDDEN, Attention, roomy
 from byhand.checking.differences.difference import Difference, Reading, Truths, Wrong
+from byhand.checking.differences.head_products import Products, both
 from byhand.checking.differences.inputs_changed import changed_inputs
-from byhand.checking.differences.inputs_read import (
-    Products,
-    both,
-    other_heads,
-    other_lines,
-    other_rows,
-)
+from byhand.checking.differences.inputs_read import other_heads, other_lines, other_rows
 from byhand.checking.differences.masks_read import told_mask
 from byhand.checking.differences.positions_read import listed, ratio, roundest, shown
 from byhand.checking.differences.score_changes import Seen, changes

@@ -23,12 +23,12 @@ NAMES = {  # axis → one, several
     "head": (later("head"), later("heads")),
     "kv_head": (later("key head"), later("key heads")),
     "d": (later("channel"), later("channels")),
-    "d_head": (later("channel of a head"), later("channels of a head")),
+    "d_head": (later("head channel"), later("head channels")),
     "d_ff": (later("hidden unit"), later("hidden units")),
     "expert": (later("expert"), later("experts")),
     "block": (later("block"), later("blocks")),
     "packed": (later("column"), later("columns")),
-    "vocab": (later("token of the vocabulary"), later("tokens of the vocabulary")),
+    "vocab": (later("token"), later("tokens")),
 }
 
 

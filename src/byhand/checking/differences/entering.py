@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from byhand.checking.differences.difference import Description, Floats, Reading
-from byhand.checking.differences.product import WORST, Product, good
+from byhand.checking.differences.product import READ_OFF, WORST, Product, good
 from byhand.checking.differences.told import told
 from byhand.checking.suspects.casts import FLOATS, rounded_to
 from byhand.checking.suspects.rewritings import Cut
@@ -110,7 +110,7 @@ def _rounded(product: Product) -> Iterator[Reading]:
                  "it is")  # fmt: skip
         yield product.difference.edit(
             "precision", said, _("do not round what enters {name}"),
-            partial(_round, rounds=rounds, matrix=matrix), at=product.step, unlikely=1,
+            partial(_round, rounds=rounds, matrix=matrix), at=product.step, unlikely=READ_OFF + 1,
             name=product.name, words=words)  # fmt: skip
         return
 
@@ -147,7 +147,7 @@ def _in_chunks(product: Product) -> Iterator[Reading]:
                 yield product.difference.edit(
                     "precision", said, _("keep partial sums of {name} in float32"),
                     partial(_chunk, size=size, form=name, what=what), at=product.step,
-                    unlikely=2, name=product.name, size=size, format=name)  # fmt: skip
+                    unlikely=READ_OFF + 2, name=product.name, size=size, format=name)  # fmt: skip
                 return
 
 
@@ -213,7 +213,7 @@ def _dropped(product: Product, rows: Floats, sure: Floats) -> Iterator[Reading]:
     factors = np.where(chosen > 0, exact, 0.0)
     yield product.difference.edit(
         "dropout", said, _("switch dropout off: model.eval()"), partial(_drop, factors=factors),
-        at=product.step, unlikely=2, name=product.name,
+        at=product.step, unlikely=READ_OFF + 2, name=product.name,
         rate=told(plain if exact != ratio else p))  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from byhand.checking.differences.difference import (
     Reading,
     Truths,
 )
-from byhand.checking.differences.product import good
+from byhand.checking.differences.product import READ_OFF, good
 from byhand.checking.differences.told import numbered
 from byhand.checking.suspects.casts import bits_of
 from byhand.checking.suspects.curves import FAMILIES, Curve
@@ -200,6 +200,8 @@ def _is_function(x: Floats, y: Floats, expected: Floats) -> bool:
 
 def _curves(bent: Bent, part: Truths, words: str, sample: Sample) -> Iterator[Reading]:
     """The curve with the fewest unknown constants among those that fit about as well."""
+    if not bent.after and not words and _listed(bent, part):
+        return
     found = []
     for curve, written, unknown in _candidates(bent, words, sample):
         left = bent.left(curve, part)
@@ -215,6 +217,12 @@ def _curves(bent: Bent, part: Truths, words: str, sample: Sample) -> Iterator[Re
         yield Description(said.format(curve=written), 4)
         return
     yield _edit(bent, curve, written, unknown, part, words)
+
+
+def _listed(bent: Bent, part: Truths) -> bool:
+    """Whether it is an activation that the list of suspects has."""
+    known = (Curve(kind, FAMILIES[kind].usual) for kind in KNOWN)
+    return any(bent.left(curve, part) is not None for curve in known)
 
 
 def _candidates(bent: Bent, words: str, sample: Sample) -> Iterator[tuple[Curve, str, int]]:
@@ -346,8 +354,8 @@ def _edit(
         said = _("it follows if, at {words}, the function is {other}; the model says {own}")
     own = named(own) if own else _("none")
     make = partial(_bend, curve=curve, after=bent.after, part=None if not words else np.array(part))
-    return difference.edit("curve", said, change, make, fitted=unknown, unlikely=1 + bool(words),
-                           other=written, own=own, words=words)  # fmt: skip
+    return difference.edit("curve", said, change, make, fitted=unknown, other=written, own=own,
+                           unlikely=READ_OFF + bool(words), words=words)  # fmt: skip
 
 
 def _bend(draft: Draft, step: Step, *, curve: Curve, after: bool, part: Truths | None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from byhand.checking.differences.closeness import rms
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading
+from byhand.checking.differences.product import READ_OFF
 from byhand.checking.differences.told import numbered, told
 from byhand.checking.suspects.casts import bits_of
 from byhand.checking.suspects.mistakes import first, reading
@@ -20,7 +21,7 @@ from byhand.plan import WEIGHT
 GOOD, WORST = 2.0, 9.0
 LEAST = 4  # rows
 MAPPED = (
-    "squared", "root", "absolute", "exponential", "plus one", "minus one", "inverse", "negated",
+    "squared", "root", "absolute", "exponential", "inverse", "negated",
     "twice", "half",
 )  # fmt: skip
 
@@ -108,7 +109,7 @@ def _recognised(
         if _alike(acts, made(own), sure, own):
             said = _("it follows if {name} acts as {how}; the model takes it as it is")
             make = first(role, "rewritten", rewriting=made)
-            yield difference.edit("norm-" + role, said, change, make, unlikely=1, name=name,
+            yield difference.edit("norm-" + role, said, change, make, unlikely=READ_OFF, name=name,
                                   how=_mapped(how, role))  # fmt: skip
             return
     for by in (1, -1, 2, -2):
@@ -116,7 +117,9 @@ def _recognised(
             said = _("it follows if {name} is moved by {by} channels; the model takes it as it is")
             order = LinesTaken(0, np.roll(np.arange(own.size), by))
             make = first(role, "rewritten", rewriting=order)
-            yield difference.edit("norm-" + role, said, change, make, unlikely=1, name=name, by=by)
+            yield difference.edit(
+                "norm-" + role, said, change, make, unlikely=READ_OFF, name=name, by=by
+            )
             return
     others = [each for each, tensor in scene.model.weights.items()
               if tensor.shape == own.shape and each != name]  # fmt: skip
@@ -153,8 +156,10 @@ def _some(
     """Some channels whose gain or bias is another: 1 or 0, or what was read off the claim."""
     apart = np.abs(acts - own) > 6 * np.maximum(sure, 2.0**-22 * np.abs(own))
     channels = np.flatnonzero(apart)
-    if not len(channels):
-        return
+    if not len(channels) or (
+        len(channels) == own.size and _alike(acts, np.ones(own.size), sure, own)
+    ):
+        return  # a gain that is left out is on the list of suspects
     plain = 1.0 if role == "gain" else 0.0
     values, fitted = acts[channels], len(channels)
     words: dict[str, Any] = {"name": name, "places": numbered(channels.tolist()),
@@ -178,4 +183,4 @@ def _some(
     yield difference.edit(
         "norm-" + role, said, _("look for what changes {name} when the weights are loaded"),
         first(role, "rewritten", rewriting=LinesSet(0, channels, values)), fitted=fitted,
-        unlikely=1 if not fitted else 2, **words)  # fmt: skip
+        unlikely=READ_OFF + bool(fitted), **words)  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from byhand.checking.differences.difference import Difference, Floats, Reading
 from byhand.checking.differences.gains import gain_and_bias
-from byhand.checking.differences.product import good
+from byhand.checking.differences.product import READ_OFF, good
 from byhand.checking.suspects.casts import bits_of
 from byhand.checking.suspects.norms import Group
 from byhand.checking.suspects.scenes import Draft
@@ -68,7 +68,7 @@ def grouped_readings(
         groups = laid.groups or 1
         yield difference.edit(
             "norm-axis", said, _("normalise over the channels of each position"),
-            partial(_rebuilt, laid=laid, norm=norm, base=base, centres=less), unlikely=1,
+            partial(_rebuilt, laid=laid, norm=norm, base=base, centres=less), unlikely=READ_OFF + 1,
             groups=groups, size=x.shape[-1] // groups, width=x.shape[-1])  # fmt: skip
         return
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.differences.attention_seen import fit, spread
 from byhand.checking.differences.difference import Reading
-from byhand.checking.differences.inputs_read import Products
+from byhand.checking.differences.head_products import Products
 from byhand.checking.differences.positions_read import listed, roundest, shown
 from byhand.checking.suspects.casts import FLOATS, INT8, INT8_ROWS, bits_of, rounded_to
 from byhand.checking.suspects.mistakes import first
@@ -30,10 +30,10 @@ def changed_inputs(products: Products) -> Iterator[Reading]:
             return
 
 
-def _with(products: Products, role: int, other: Floats) -> Floats:
-    """The line with one input replaced."""
+def _explains(products: Products, role: int, other: Floats, heads: Sequence[int] = ()) -> bool:
+    """Whether one input replaced explains the line, in all heads or in some."""
     left, right = (products.left_input, other) if role else (other, products.right_input)
-    return products.made(left, spread(right, len(left)))
+    return products.explains(left, spread(right, len(left)), heads or range(len(left)))
 
 
 def _some_channels(products: Products) -> Iterator[Reading]:
@@ -57,7 +57,7 @@ def _some_channels(products: Products) -> Iterator[Reading]:
     use = np.array([roundest(float(a), float(b)) for a, b in zip(factors, error, strict=True)])
     other = np.flatnonzero(np.abs(factors - 1) > 6 * error + 1e-6)
     use = np.where(np.isin(np.arange(width), other), use, 1.0)
-    if not len(other) or not products.fits(_with(products, 0, q * use)):
+    if not len(other) or not _explains(products, 0, q * use):
         return
     names = listed([int(each) for each in other])
     said = _("entry {names} of each head is multiplied by {factors} before q·k")
@@ -120,7 +120,7 @@ def _averaged(products: Products) -> Iterator[Reading]:
         if len(value) < 2:
             continue
         mean = np.broadcast_to(value.mean(axis=0), value.shape)
-        if products.fits(_with(products, role, mean)):
+        if _explains(products, role, mean):
             name = products.roles[role]
             yield products.edit(
                 "averaged",
@@ -138,9 +138,8 @@ def _turned_weights(products: Products) -> Iterator[Reading]:
     weights, heads = products.left_input, products.wrong
     if products.name != "mixed" or weights.shape[1] != weights.shape[2] or not heads:
         return
-    if len(heads) < len(weights) and products.fits(
-        _with(products, 0, weights.transpose(0, 2, 1)), heads
-    ):
+    turned = weights.transpose(0, 2, 1)
+    if len(heads) < len(weights) and _explains(products, 0, turned, heads):
         yield products.edit(
             "mix-transposed",
             _("v is mixed by the transposed weights (only in head {heads})").format(
@@ -161,7 +160,7 @@ def _cast(products: Products) -> Iterator[Reading]:
         for role in (1, 0):
             scale = 1.0 if role or products.name == "mixed" else products.attention.scale
             value = products.right_input if role else products.left_input / scale
-            if products.fits(_with(products, role, rounded_to(format, value) * scale)):
+            if _explains(products, role, rounded_to(format, value) * scale):
                 name = products.roles[role]
                 yield products.edit(
                     "precision",

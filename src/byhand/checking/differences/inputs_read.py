@@ -3,129 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from byhand.checking.differences.attention_seen import Attention, fit, nearest, roomy, spread
-from byhand.checking.differences.difference import UNUSUAL, Reading, Wrong
-from byhand.checking.differences.positions_read import listed, shown
-from byhand.checking.suspects.mistakes import first, reading, setting
+from byhand.checking.differences.attention_seen import nearest, spread
+from byhand.checking.differences.difference import Reading
+from byhand.checking.differences.head_products import Products
+from byhand.checking.differences.positions_read import listed
+from byhand.checking.suspects.mistakes import first, reading
 from byhand.checking.suspects.scenes import Draft
-from byhand.expression import Number
 from byhand.language import _
 from byhand.plan import Step
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int_]
+MOST_ROWS = 96  # rows of a line that explanations are first compared on
 MOST_WORK = 4e7  # numbers that are compared to find one row among others
 MOST_NAMED = 4
 ZERO = -1  # stands for a row of zeros
-
-
-@dataclass(frozen=True)
-class Products:
-    """A line that is a product of heads of two inputs, and what it would be with others.
-
-    Scores are q·k, mixes are weights·v: `left` is (head, row, inner), `right` (kv head, row, …).
-    """
-
-    attention: Attention
-    name: str  # scores or mixed
-    roles: tuple[str, str]
-    words: tuple[str, str]  # what one row of each is called
-    left_input: Floats
-    right_input: Floats
-    beside: Floats  # what else stands in the line: ALiBi, a table
-    claimed: Floats
-    room: Floats
-    there: npt.NDArray[np.bool_]
-    free: bool = False  # whether each row is known up to a number only
-    times: float = 1.0  # by which the scores are multiplied besides
-
-    @classmethod
-    def of(cls, attention: Attention, q: Floats, k: Floats, times: float = 1.0) -> Products:
-        """Scores as products; what is added to them is kept."""
-        difference = attention.difference
-        own = attention.scale * q @ spread(k, len(q)).transpose(0, 2, 1)
-        with np.errstate(invalid="ignore"):
-            beside = np.where(difference.finite, difference.expected - own, 0.0)
-        return cls(
-            attention, "scores", ("q", "k"), (_("query"), _("key")), attention.scale * times * q, k,
-            beside, np.where(difference.finite, difference.claimed, 0.0), roomy(difference),
-            difference.finite, times=times,
-        )  # fmt: skip
-
-    def made(self, left: Floats, right: Floats) -> Floats:
-        """The line with other inputs, of as many heads each."""
-        if self.name == "scores":
-            right = right.transpose(0, 2, 1)
-        return left @ right + self.beside
-
-    def left(self, predicted: Floats) -> Floats:
-        """What a prediction leaves, in usual errors; 0 where nothing is known."""
-        off = np.where(self.there, predicted - self.claimed, 0.0)
-        if self.free:
-            weight = np.where(self.there, 1 / np.square(np.where(self.there, self.room, 1.0)), 0.0)
-            total = weight.sum(axis=-1, keepdims=True)
-            off = off - (weight * off).sum(axis=-1, keepdims=True) / np.where(total > 0, total, 1.0)
-        return np.where(self.there, np.abs(off) / np.where(self.there, self.room, 1.0), 0.0)
-
-    def fits(self, predicted: Floats, heads: Sequence[int] | None = None) -> bool:
-        """Whether a prediction explains the claim, in all heads or in some."""
-        chosen = slice(None) if heads is None else list(heads)
-        return fit(self.left(predicted)[chosen][self.there[chosen]])
-
-    @cached_property
-    def wrong_entries(self) -> npt.NDArray[np.bool_]:
-        """The entries that the model's own inputs do not give."""
-        return self.left(self.made(self.left_input, self.spread_right)) > UNUSUAL
-
-    @property
-    def spread_right(self) -> Floats:
-        """The second input, as each head reads it."""
-        return spread(self.right_input, len(self.left_input))
-
-    @property
-    def wrong(self) -> list[int]:
-        """The heads with a wrong entry."""
-        return [int(head) for head in np.flatnonzero(self.wrong_entries.any(axis=(1, 2)))]
-
-    def edit(
-        self, kind: str, said: str, own: str, change: str, make: Wrong, fitted: int
-    ) -> Reading:
-        """The edit of the line with other inputs."""
-        if self.times != 1.0:
-            said = _("{said} and the scores are multiplied by {factor}").format(
-                said=said, factor=shown(self.times)
-            )
-            scale = Number(Fraction(self.attention.scale * self.times))
-            make, fitted = both(make, setting(scale=scale)), fitted + 1
-        return self.attention.difference.edit(
-            kind,
-            _("it follows if {said}; {own}"),
-            "{advice}",
-            make,
-            at=self.attention.step(self.name),
-            fitted=fitted,
-            said=said,
-            own=own,
-            advice=change,
-        )
-
-
-def both(*changes: Wrong) -> Wrong:
-    """Several changes of a line, one after the other."""
-
-    def make(draft: Draft, step: Step) -> None:
-        for change in changes:
-            change(draft, step)
-
-    return make
 
 
 # ------------------------------------------------------------------------ heads
@@ -140,9 +37,7 @@ def other_heads(products: Products) -> Iterator[Reading]:
         usual = tuple(order)
         for head in products.wrong:
             found = [
-                other
-                for other in range(len(place))
-                if products.fits(_one_head(products, head, other, role, own), [head])
+                other for other in range(len(place)) if _fits_head(products, head, other, role, own)
             ]
             if len(found) != 1:
                 break
@@ -154,14 +49,15 @@ def other_heads(products: Products) -> Iterator[Reading]:
             return
 
 
-def _one_head(products: Products, head: int, other: int, role: int, own: Sequence[int]) -> Floats:
-    """The line, right only at one head, with one input from another head."""
-    left = products.left_input[head if role else other]
-    right = products.right_input[other if role else own[head]]
-    one = products.made(left[None], right[None])[0 if products.beside.ndim < 3 else head]
-    result = np.array(products.claimed)
-    result[head] = one
-    return result
+def _fits_head(products: Products, head: int, other: int, role: int, own: Sequence[int]) -> bool:
+    """Whether one head is explained by an input of another head."""
+    left, right = products.left_input, products.right_input
+    heads = len(left)
+    if role:
+        return products.explains(
+            left, np.broadcast_to(right[other], (heads, *right.shape[1:])), [head]
+        )
+    return products.explains(np.broadcast_to(left[other], left.shape), right[list(own)], [head])
 
 
 def _mapped(products: Products, role: int, own: Sequence[int], order: Sequence[int]) -> Reading:
@@ -243,8 +139,7 @@ def _shifted(products: Products) -> Reading | None:
         for order in shifts(own.shape[1]):
             rows = taken(own, order)
             left, right = (products.left_input, rows) if role else (rows, products.right_input)
-            made = products.made(left, spread(right, len(left)))
-            if products.fits(made, products.wrong):
+            if products.explains(left, spread(right, len(left)), products.wrong):
                 return moved_rows(
                     products, role, order, np.flatnonzero(order != np.arange(len(order)))
                 )
@@ -271,11 +166,11 @@ def shifts(count: int) -> Iterator[Ints]:
 
 def moved_rows(products: Products, role: int, order: Ints, other: Ints) -> Reading:
     """The edit in which some rows of an input are those of other positions."""
-    name, word = products.roles[role], products.words[role]
+    name = products.roles[role]
     own = products.right_input if role else products.left_input
     places = np.arange(len(own))[:, None] * len(order)
     rows = np.where(order >= 0, places + order, ZERO)
-    said, fitted = told_rows(word, order, other)
+    said, fitted = told_rows(name, order, other)
     wrong = products.wrong
     if len(wrong) < len(products.left_input) and len(own) == len(products.left_input):
         heads = np.isin(np.arange(len(own)), wrong)[:, None]
@@ -294,14 +189,20 @@ def moved_rows(products: Products, role: int, order: Ints, other: Ints) -> Readi
     )
 
 
-def told_rows(word: str, order: Ints, other: Ints) -> tuple[str, int]:
-    """The map of positions in words, and how many numbers it takes."""
+def told_rows(name: str, order: Ints, other: Ints) -> tuple[str, int]:
+    """The map of positions of q, k, v or weights in words, and how many numbers it takes."""
+    word, words = {
+        "q": (_("query"), _("queries")), "k": (_("key"), _("keys")), "v": (_("value"), _("values")),
+        "weights": (_("weight"), _("weights")),
+    }[name]  # fmt: skip
     count = len(order)
     by = int(order[other[0]] - other[0])
     round_by = by - count if 2 * by > count else by + count if 2 * by < -count else by
     if (order[other] == ZERO).all():
-        said = _("{word} {places} is zeros") if len(other) == 1 else _("{word}s {places} are zeros")
-        return said.format(word=word, places=listed([int(each) for each in other])), len(other)
+        said = _("{word} {places} is zeros") if len(other) == 1 else _("{words} {places} are zeros")
+        return said.format(
+            word=word, words=words, places=listed([int(each) for each in other])
+        ), len(other)
     moved = np.clip(np.arange(count) + by, 0, count - 1)
     if len(other) > 2 and (order[other] == moved[other]).all():
         said = _("each {word} is that of the position {by} before") if by < 0 else _(
@@ -311,13 +212,13 @@ def told_rows(word: str, order: Ints, other: Ints) -> tuple[str, int]:
             text += _(" (from {first} to {last})").format(first=int(other[0]), last=int(other[-1]))
         return text, 1
     if len(other) > 2 and (order[other] == (np.arange(count) + by)[other] % count).all():
-        return _("the {word}s are moved round by {by}").format(word=word, by=-round_by), 1
+        return _("the {words} are moved round by {by}").format(words=words, by=-round_by), 1
     if len(other) > 2 and (order[other] == order[other][0]).all():
-        said = _("{word}s {places} are all that of position {at}")
+        said = _("{words} {places} are all that of position {at}")
         places = listed([int(each) for each in other])
-        return said.format(word=word, places=places, at=int(order[other][0])), 1
+        return said.format(words=words, places=places, at=int(order[other][0])), 1
     if len(other) > 2 and (order == np.arange(count)[::-1]).all():
-        return _("the {word}s are in reverse").format(word=word), 0
+        return _("the {words} are in reverse").format(words=words), 0
     pairs = []
     for at in other[:MOST_NAMED]:
         text = _("{word} {at} is zeros") if order[at] == ZERO else _("{word} {at} is that of {to}")
@@ -350,7 +251,7 @@ def other_lines(products: Products) -> Iterator[Reading]:
             scaled = value * (attention.scale * products.times) if name == "q" else value
             left = products.left_input if role else scaled
             right = scaled if role else products.right_input
-            if products.fits(products.made(left, spread(right, len(left))), products.wrong):
+            if products.explains(left, spread(right, len(left)), products.wrong):
                 yield _from_line(products, role, address)
                 return
 

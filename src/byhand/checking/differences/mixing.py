@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from byhand.checking.differences.attention_seen import FIT, Attention, nearest_of, roomy, spread
 from byhand.checking.differences.difference import Description, Difference, Reading
+from byhand.checking.differences.head_products import Products
 from byhand.checking.differences.inputs_changed import changed_inputs
 from byhand.checking.differences.inputs_read import (
     ZERO,
-    Products,
     moved_rows,
     other_heads,
     other_lines,
@@ -88,7 +88,7 @@ def mixed_readings(
     if not attention.claimed("weights"):
         yield from _through_weights(attention, v, weights, claimed, room)
     products = Products(
-        attention, "mixed", ("weights", "v"), (_("weight"), _("value")), weights, v,
+        attention, "mixed", ("weights", "v"), weights, v,
         np.zeros(()), claimed, room, np.ones(claimed.shape, dtype=bool),
     )  # fmt: skip
     for reader in (other_heads, _other_values, other_lines, changed_inputs, _dropped_values):
@@ -123,14 +123,14 @@ def _other_values(products: Products) -> Iterator[Reading]:
     """Values of other positions: the values are solved, compared, and tried."""
     weights, v = products.left_input, products.right_input
     queries, keys = weights.shape[1:]
-    if keys > MOST_KEYS or queries != keys:
-        return
     heads, wrong = len(weights), products.wrong
     own = spread(v, heads)
     for order in shifts(keys):
-        if products.fits(weights @ taken(own, order), wrong):
+        if products.explains(weights, taken(own, order), wrong):
             yield moved_rows(products, 1, order, np.flatnonzero(order != np.arange(keys)))
             return
+    if keys > MOST_KEYS or queries != keys:
+        return
     left = np.zeros((keys, keys + 1))  # how badly each value fits, in the head where it fits worst
     for head in wrong:
         near = np.sqrt(np.mean(np.square(products.room[head]), axis=1))
@@ -151,7 +151,7 @@ def _other_values(products: Products) -> Iterator[Reading]:
     if not len(other) or not len(wrong):
         return
     order = np.where(order == keys, ZERO, order)
-    if products.fits(weights @ taken(own, order), wrong):
+    if products.explains(weights, taken(own, order), wrong):
         yield moved_rows(products, 1, order, other)
 
 
@@ -163,7 +163,8 @@ def _dropped_values(products: Products) -> Iterator[Reading]:
     for head in range(0, len(weights), group):
         near = np.sqrt(np.mean(np.square(products.room[head]), axis=1))
         matrix = weights[head] / near[:, None]
-        if matrix.shape[0] != matrix.shape[1] or np.linalg.cond(matrix) > SINGULAR:
+        square = matrix.shape[0] == matrix.shape[1] <= MOST_KEYS
+        if not square or np.linalg.cond(matrix) > SINGULAR:
             continue
         inverse = np.linalg.inv(matrix)
         found = inverse @ (products.claimed[head] / near[:, None])

@@ -31,13 +31,14 @@ from byhand.language import _
 from byhand.plan import Step
 
 Kind = TypeVar("Kind", bound=np.generic)
-MOST_COMPARED = 512  # slices whose source is looked for
+MOST_COMPARED = 128  # slices whose source is looked for
 FEW = 32  # slices that are compared first
 MOST_COLUMNS = 64  # entries of a slice that are compared at first
 MOST_ORDERS = 4096  # slices of an axis for which an order without a rule is tried
 LARGEST_LAYOUT = 1 << 20  # entries of a line whose layout in memory is tried
 BORNE_OUT = 6  # wrong entries for each number of an order; below, it is only described
 MOST_AVERAGED = 256  # slices of a mean
+UNLIKE = 0.25  # of the spread of a column: a slice that is further off is another one
 ENOUGH = 20.0  # bits that an order must explain beyond the numbers it has
 
 
@@ -154,7 +155,11 @@ def _sources(difference: Difference, axis: int) -> tuple[Places, Places] | None:
         # |left - right|², without |left|², which is the same for all
         distances = np.einsum("ij,ij->i", right, right) - 2 * (left @ right.T)
     nearest = distances.argmin(axis=1)
-    same = _close(difference, axis, wrong, nearest)
+    off = np.abs(left - right[nearest]) / np.maximum(np.abs(left), 1.0)
+    likely = np.flatnonzero(off.max(axis=1) < UNLIKE)  # in standard deviations of the column
+    same = np.zeros(len(wrong), dtype=bool)
+    if len(likely):
+        same[likely] = _close(difference, axis, wrong[likely], nearest[likely])
     return wrong, np.where(same, nearest, NOWHERE)
 
 

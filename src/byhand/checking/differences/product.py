@@ -23,6 +23,7 @@ GOOD, WORST = 2.5, 9.0  # usual errors: root mean square and largest that a good
 USUAL = 1.25  # the same where the model itself leaves little
 BETTER = 4.0  # times less than the model leaves
 NARROW = ("bfloat16", "float16")
+READ_OFF = 2  # how unlikely a reading is beside a mistake of the list that gives the same numbers
 LARGE = 1 << 23  # entries of a matrix from which on it is not copied
 MANY = 512  # columns that tell a rank
 SAMPLE = 12  # columns on which a matrix is tried
@@ -231,7 +232,7 @@ class Product:
         return self.difference.edit(
             kind, sentence, change, partial(_rewrite, rewriting=rewriting, role=role,
             turned=self.turned and role == "weight"), at=self.step, fitted=fitted,
-            unlikely=unlikely, **words,
+            unlikely=unlikely + READ_OFF, **words,
         )  # fmt: skip
 
     @cached_property

@@ -7,7 +7,7 @@ that is read off weights is known up to a number for each row.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +23,7 @@ Truths = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int_]
 CAPS = np.geomspace(0.5, 200.0, 60)  # first guesses of a soft cap
 MOST_GROUPS = 160  # distances or keys whose terms are solved
+MOST_ROWS = 96  # queries that a soft cap is first fitted to
 ROUNDS = 40  # of the search between two guesses
 
 
@@ -59,6 +60,21 @@ class Seen:
         total = weight.sum(axis=-1, keepdims=True)
         mean = (weight * data).sum(axis=-1, keepdims=True) / np.where(total > 0, total, 1.0)
         return np.where(self.there, data - mean, 0.0)
+
+    def thinned(self) -> Seen:
+        """The same for some of the queries."""
+        count = len(self.queries)
+        if count <= MOST_ROWS:
+            return self
+        rows = np.unique(np.linspace(0, count - 1, MOST_ROWS).astype(int))
+        return replace(
+            self,
+            own=self.own[:, rows],
+            found=self.found[:, rows],
+            off=self.off[:, rows],
+            there=self.there[:, rows],
+            queries=self.queries[rows],
+        )
 
     def fits(self, predicted: Floats) -> bool:
         """Whether these scores explain what was found."""
@@ -237,6 +253,7 @@ def _by_key(seen: Seen) -> Change | None:
 
 def _capped(seen: Seen) -> Change | None:
     """c·tanh(score/c)."""
+    seen = seen.thinned()
 
     def left(cap: float) -> float:
         off = seen.centred(seen.found - cap * np.tanh(seen.own / cap))

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from byhand.checking.differences.attention_seen import Attention, fit, roomy, spread
 from byhand.checking.differences.denominators import told_sums
 from byhand.checking.differences.difference import Description, Difference, Reading
-from byhand.checking.differences.inputs_read import Products, other_heads, other_rows
+from byhand.checking.differences.head_products import Products
+from byhand.checking.differences.inputs_read import other_heads, other_rows
 from byhand.checking.differences.masking import pruned, shown_masks, weak_masks
 from byhand.checking.differences.positions_read import listed
 from byhand.checking.differences.score_changes import Change, Seen, changes
@@ -76,7 +77,7 @@ def _other_inputs(shares: Shares, seen: Seen) -> Iterator[Reading]:
         warnings.simplefilter("ignore", RuntimeWarning)  # rows without a known weight
         middle = np.nan_to_num(np.nanmedian(change, axis=-1, keepdims=True))
     products = Products(
-        attention, "scores", ("q", "k"), (_("query"), _("key")), scale * q, k, beside,
+        attention, "scores", ("q", "k"), scale * q, k, beside,
         np.where(seen.there, seen.found - middle, 0.0), seen.off, seen.there, free=True,
     )  # fmt: skip
     for reader in (other_heads, other_rows):

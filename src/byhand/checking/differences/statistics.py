@@ -20,6 +20,7 @@ from byhand.checking.differences.difference import Description, Difference, Floa
 from byhand.checking.differences.gains import gain_readings
 from byhand.checking.differences.grouped import grouped_readings
 from byhand.checking.differences.norm_rows import GOOD, Seen, seen_from, start_of
+from byhand.checking.differences.product import READ_OFF
 from byhand.checking.differences.told import told
 from byhand.checking.suspects.mistakes import number
 from byhand.checking.suspects.norms import group
@@ -144,6 +145,12 @@ def _candidates(seen: Seen) -> Iterator[tuple[Statistic, Floats]]:
             yield each, value
 
 
+def _other_kind(seen: Seen, centre: Statistic | None, how: Statistic) -> bool:
+    """Whether it is RMSNorm in place of a layernorm, or the other way round."""
+    other = (None, "mean square") if seen.norm.layernorm else (Statistic("mean"), "variance")
+    return seen.base == seen.norm.source and (centre, how) == (other[0], Statistic(other[1]))
+
+
 def _without(seen: Seen, square: Floats) -> Iterator[tuple[Statistic, Floats]]:
     """The model's own statistic without the channel that would explain the difference best."""
     if seen.own_square.what != "mean square":
@@ -176,6 +183,8 @@ def _roots(seen: Seen, centre: Statistic | None, root: Floats, off: Floats) -> I
         if found is None:
             continue
         same = how == seen.own_square and centre == seen.own_mean
+        if _other_kind(seen, centre, how):
+            return  # the list of suspects has it
         plain = found.power == 0.5 and not found.after and _is(found.under, float(seen.norm.eps))
         if not same or not plain:
             yield _square_edit(seen, centre, how, eps=found.under, power=found.power,
@@ -299,7 +308,7 @@ def _mean_edit(seen: Seen, centre: Statistic | None) -> Reading:
     said = _("it follows if {centre} is subtracted; the model subtracts {own}")
     change = _("subtract {own} of each position")
     make = partial(_rebuilt, seen=seen, centre=centre, square=seen.own_square)
-    return seen.difference.edit("norm-mean", said, change, make, unlikely=1,
+    return seen.difference.edit("norm-mean", said, change, make, unlikely=READ_OFF,
                                 centre=_told(centre, seen),
                                 own=_told(seen.own_mean, seen))  # fmt: skip
 
@@ -340,7 +349,7 @@ def _square_edit(
         said = _("it follows if {centre} is subtracted and the norm divides by the root of {how}; "
                  "the model subtracts {mean} and takes {own}")  # fmt: skip
         change = _("subtract {mean}, and take {own} of each position")
-    return seen.difference.edit(kind, said, change, make, fitted=fitted, unlikely=1, **words)
+    return seen.difference.edit(kind, said, change, make, fitted=fitted, unlikely=READ_OFF, **words)
 
 
 def _rebuilt(

@@ -19,7 +19,7 @@ from byhand.checking.differences.closeness import Fitted, rms
 from byhand.checking.differences.constants import Constant, recognised, shown
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading, Truths
 from byhand.checking.differences.places import Place, places
-from byhand.checking.differences.product import Places, good
+from byhand.checking.differences.product import READ_OFF, Places, good
 from byhand.checking.suspects.casts import bits_of
 from byhand.checking.suspects.mistakes import then
 from byhand.checking.suspects.scenes import Draft
@@ -92,7 +92,8 @@ def _same_row(difference: Difference) -> Iterator[Reading]:
     yield difference.edit(
         "row-added", said, _("look for a row that is added to every position here"),
         then("plus_each", summands=row[None], off=float(sure.max())),
-        fitted=0 if name else row.size, unlikely=2, name=name, numbers=numbers)  # fmt: skip
+        fitted=0 if name else row.size, unlikely=READ_OFF + 1, name=name,
+        numbers=numbers)  # fmt: skip
 
 
 def _known_row(difference: Difference, row: Floats, sure: Floats) -> str | None:
@@ -150,6 +151,15 @@ class _Sum:
     terms: tuple[Term, ...]
     factors: tuple[Fitted, ...]
     left: float
+
+    def swaps(self, own: Sequence[str]) -> bool:
+        """Whether another line stands in place of an input."""
+        if len(self.terms) != 2:
+            return False
+        aims = [-1.0 if term.address in own else 1.0 for term in self.terms]
+        near = [abs(fit.value - aim) <= 6 * fit.off + 1e-6 for fit, aim in
+                zip(self.factors, aims, strict=True)]  # fmt: skip
+        return sum(aims) == 0 and all(near)
 
 
 def _fitted(difference: Difference, terms: Sequence[Term], place: Place) -> Iterator[Reading]:
@@ -210,7 +220,9 @@ def _best(difference: Difference, terms: Sequence[Term], room: Floats, where: Pl
         sure = np.sqrt(np.abs(np.diag(inverse))) * max(1.0, left)
         fits = tuple(Fitted(float(a), float(b)) for a, b in zip(factors, sure, strict=True))
         best.append(_Sum(tuple(terms[each] for each in chosen), fits, left))
-    return best
+    own = _inputs(difference) if difference.target.op == "add" else ()
+    least = min((each.left for each in best), default=0.0)
+    return sorted(best, key=lambda each: not (each.swaps(own) and each.left <= least * 1.05))
 
 
 def _rest(squares: Floats, sides: Floats, whole: float, chosen: tuple[int, ...]) -> float | None:
@@ -257,6 +269,8 @@ def _reading(
         return None
     parts = [(value, term.address) for value, term in zip(values, found.terms, strict=True)]
     total = _together(difference, parts)
+    if list(total.values()) == [1.0] and "" not in total:
+        return None  # a copy of another line
     said = _("it follows if it is {sum}{place}; the model says {own}")
     change = _("look for {terms}, added with another factor than the model's")
     known = (
@@ -269,8 +283,8 @@ def _reading(
     }  # fmt: skip
     mask = None if not place.said else np.array(place.mask)
     make = partial(_sum, total=tuple(total.items()), part=mask)
-    return difference.edit("sum", said, change, make, fitted=unknown, unlikely=len(values),
-                           **words)  # fmt: skip
+    return difference.edit("sum", said, change, make, fitted=unknown,
+                           unlikely=READ_OFF + len(values), **words)  # fmt: skip
 
 
 def _held(constant: float, double: bool) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from byhand.checking.differences.closeness import Fitted
 from byhand.checking.differences.constants import recognised, shown
 from byhand.checking.differences.difference import Description, Difference, Floats, Reading
-from byhand.checking.differences.product import Places, good
+from byhand.checking.differences.product import READ_OFF, Places, good
 from byhand.checking.suspects.casts import bits_of
 from byhand.checking.suspects.scenes import Draft
 from byhand.language import _
@@ -87,8 +87,9 @@ def _moved(update: _Update) -> Iterator[Reading]:
                     )
                 change = _("add {term} where it stands")
                 make = partial(_take, role=update.role, order=order, axis=axis)
-                yield update.difference.edit("term-moved", said, change, make, unlikely=1,
-                                             term=update.address, by=by, axis=words)  # fmt: skip
+                yield update.difference.edit(
+                    "term-moved", said, change, make, unlikely=READ_OFF + 1, term=update.address,
+                    by=by, axis=words)  # fmt: skip
                 return
 
 
@@ -134,7 +135,7 @@ def _weighed(update: _Update) -> Iterator[Reading]:
         make = partial(_weigh, role=update.role, factors=np.array(factors))
         yield update.difference.edit(
             "term-factors", said, change, make, at=update.difference.target, fitted=flat.size,
-            unlikely=2, **words_)  # fmt: skip
+            unlikely=READ_OFF + 2, **words_)  # fmt: skip
         return
 
 
@@ -152,6 +153,8 @@ def _limited(update: _Update) -> Iterator[Reading]:
     found = Fitted(limit, float(np.median(update.room[near]) / np.sqrt(near.sum())))
     constant = recognised(found, update.difference.scene)
     value = limit if constant is None else constant.value
+    if not 0 < value < float(np.abs(update.own).max()) or near.all():
+        return
     if not update.fits(np.clip(update.own, -value, value)):
         return
     said = _("it follows if {term} is limited to ±{limit} before it is added; the model adds it as "
@@ -159,7 +162,7 @@ def _limited(update: _Update) -> Iterator[Reading]:
     make = partial(_limit, role=update.role, limit=value)
     yield update.difference.edit(
         "term-limited", said, _("do not limit {term}"), make, fitted=int(constant is None),
-        unlikely=1, term=update.address,
+        unlikely=READ_OFF + 1, term=update.address,
         limit=shown(found) if constant is None else constant.written,
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ what rounding usually does: a cause leaves no more than that, over the whole lin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,7 @@ from byhand.checking.gaps.knobs import knobs, knobs_apart
 from byhand.checking.gaps.readers import seen_in
 from byhand.checking.gaps.search import Candidate, Search
 from byhand.checking.gaps.two import pairs
-from byhand.checking.gaps.values import Values
+from byhand.checking.gaps.values import STUMBLES, Values
 from byhand.checking.replay import Line, Replay
 from byhand.checking.suspects import Edit, Scene
 from byhand.errors import ByhandError
@@ -101,10 +102,12 @@ def searched(
         (CLEAR, lambda: pairs(search, scene)),
     )
     for clear, stage in stages:
-        stage()
+        with np.errstate(all="ignore"), suppress(*STUMBLES):
+            stage()
         if search.best <= LEFT and search.best * clear <= search.model:
             break
-    best = best_of(list(_confirmed(search)), line)
+    with np.errstate(all="ignore"):
+        best = best_of(list(_confirmed(search)), line)
     ask = None
     if len(best) != 1:
         alike = {id(trial.edit) for trial in best}
@@ -130,7 +133,9 @@ def _confirmed(search: Search) -> Iterator[Trial]:
         if candidate.distance * NEARER > search.model or not (near or place < MOST_CONFIRMED):
             return
         line, before = search.values.line, search.judged
-        judged = in_ranges(search, candidate) if candidate.distance <= SCREENED else None
+        judged = None
+        if candidate.distance <= SCREENED:
+            judged = in_ranges(search, candidate, always=not place)
         if judged is None and near:
             judged = search.as_judged(candidate)
         if judged is None:
@@ -140,11 +145,14 @@ def _confirmed(search: Search) -> Iterator[Trial]:
             yield trial
 
 
-def in_ranges(search: Search, candidate: Candidate) -> Judged | None:
-    """The candidate worked out in ranges; None where they know no usual rounding error."""
+def in_ranges(search: Search, candidate: Candidate, *, always: bool) -> Judged | None:
+    """The candidate worked out in ranges; None where they know no usual rounding error.
+
+    Unless `always`, it must be affordable.
+    """
     values = search.values
     price = values.price(candidate.edit.plan) * RANGES
-    if price > search.work:
+    if price > search.work and not always:
         return None
     search.work -= price
     try:
