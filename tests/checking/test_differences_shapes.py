@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -409,6 +410,16 @@ def test_noise_and_strange_numbers_have_a_place_and_no_cause(address: str) -> No
         assert any(isinstance(each, Description) for each in found)
         for each in found:
             assert not re.search(r"[{}]", each.sentence)
+
+
+def test_a_line_in_which_one_number_is_expected_everywhere() -> None:
+    found, _judge = difference(HIDDEN, lambda x: x)
+    rng = np.random.default_rng(9)
+    one = np.full(found.expected.shape, 0.25)
+    for claimed in (one + rng.standard_normal(one.shape), 0 * one, 2 * one, -one, one * np.inf):
+        alike = replace(found, claimed=claimed, expected=one)
+        told = [each.sentence for reader in READERS for each in reader(alike)]
+        assert told
 
 
 def test_a_constant_line_and_a_line_of_one_number() -> None:

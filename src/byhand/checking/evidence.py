@@ -6,9 +6,10 @@ the model as it stands.  Every number that was read off the claim must be borne 
 entries.  Of two explanations the nearer one is kept where the claim can tell them apart; where it
 cannot, the one that assumes less; where they assume the same, both.
 
-Measured on 1,340 true causes (benchmarks/planted: 4 families, float32, bfloat16 and
-transformers:bfloat16): what they leave is 0.3 to 1.4 usual rounding errors all over, at most 2.5 in
-a row, and less where unclaimed steps lie in between.
+Measured on 2,535 true causes (benchmarks/planted, seed 0: 4 families; float32, bfloat16 and
+transformers:bfloat16): what is left is 0.9 usual rounding errors at the median; for 99 of 100 it is
+at most 1.3 all over and 2.1 in the worst row, and 2.2 was seen on a line of 16 numbers (seed 3).
+954 other edits made a line follow too, some of which left a million times what is usual.
 """
 
 from __future__ import annotations

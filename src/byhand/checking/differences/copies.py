@@ -132,6 +132,7 @@ def _copy_edit(difference: Difference, address: str, place: Place) -> Reading:
         said,
         change,
         copy,
+        fitted=2 if place.said else 0,  # where the part begins and ends is read off the claim
         unlikely=2 if later else 1,
         place=place.said or _("this line"),
         address=address,

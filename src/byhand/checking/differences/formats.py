@@ -142,8 +142,10 @@ def _plateaus(difference: Difference, at: Truths) -> tuple[float, float] | None:
     bottom = int(below.sum()) >= FEWEST_CLAMPED and bool((claimed[below] == low).all())
     if not top and not bottom:
         return None
-    if high == -low:  # one limit for both sides
-        return low, high
+    size = high if top else -low
+    alike = high == -low or not ((top and bottom) or difference.target.op == "activate")
+    if alike and size > 0 and float(np.abs(own[~(above | below)]).max(initial=0.0)) <= size:
+        return -size, size  # nothing is beyond the other side, and both sides are usual
     return (low if bottom else -np.inf), (high if top else np.inf)
 
 

@@ -275,6 +275,8 @@ def _noise(difference: Difference) -> str | None:
         off = claimed - own
         relative = off / np.abs(own)
         large = np.abs(own) > np.median(np.abs(own))
+        if not large.any():  # all of one size
+            return None
         for values, text in (
             (relative, _("the differences look like noise of {size} of each number")),
             (off, _("the differences look like noise of {size}, whatever the number")),

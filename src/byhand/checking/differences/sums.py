@@ -152,6 +152,15 @@ class _Sum:
     factors: tuple[Fitted, ...]
     left: float
 
+    def swaps(self, own: Sequence[str]) -> bool:
+        """Whether another line stands in place of an input."""
+        if len(self.terms) != 2:
+            return False
+        aims = [-1.0 if term.address in own else 1.0 for term in self.terms]
+        near = [abs(fit.value - aim) <= 6 * fit.off + 1e-6 for fit, aim in
+                zip(self.factors, aims, strict=True)]  # fmt: skip
+        return sum(aims) == 0 and all(near)
+
 
 def _fitted(difference: Difference, terms: Sequence[Term], place: Place) -> Iterator[Reading]:
     at = difference.finite & place.mask
@@ -211,7 +220,9 @@ def _best(difference: Difference, terms: Sequence[Term], room: Floats, where: Pl
         sure = np.sqrt(np.abs(np.diag(inverse))) * max(1.0, left)
         fits = tuple(Fitted(float(a), float(b)) for a, b in zip(factors, sure, strict=True))
         best.append(_Sum(tuple(terms[each] for each in chosen), fits, left))
-    return best
+    own = _inputs(difference) if difference.target.op == "add" else ()
+    least = min((each.left for each in best), default=0.0)
+    return sorted(best, key=lambda each: not (each.swaps(own) and each.left <= least * 1.05))
 
 
 def _rest(squares: Floats, sides: Floats, whole: float, chosen: tuple[int, ...]) -> float | None:

@@ -71,6 +71,8 @@ def solved(before: Complexes, after: Complexes, room: Floats) -> Turns | None:
         weight = 1 / np.square(room)
     power = (np.square(np.abs(before)) * weight).sum(axis=0)
     there = power > 0
+    if not there.any():
+        return None
     safe = np.where(there, power, 1.0)
     factor = (np.conj(before) * after * weight).sum(axis=0) / safe
     left = np.abs(after - factor * before) / room

@@ -95,7 +95,7 @@ class Pieces(Edited):
         parts = (
             mean(wide(x.mid)),
             room if rad is None else room + mean(rad),
-            None if usual is None else np.sqrt(mean(np.square(usual)) / count),
+            room if usual is None else np.sqrt(mean(np.square(usual))) + TYPICAL * room / count,
         )
         mid, off, spread = (
             None if part is None else np.array(np.broadcast_to(part, x.shape)) for part in parts
