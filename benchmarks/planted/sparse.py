@@ -1,6 +1,7 @@
 """The planted bugs in sparse dumps: block outputs and logits, or logits alone.
 
-python -m benchmarks.planted.sparse [--mode=blocks|logits] [--format=F] [--seed=N] [--every=N] [BUG …]
+python -m benchmarks.planted.sparse [--mode=blocks|logits] [--format=F] [--seed=N] [--every=N]
+                                   [BUG …]
 
 Without bugs to plant (`--correct`), every line must follow or be near to what is expected.
 """

@@ -122,7 +122,8 @@ def _note(
     off = max(1.0, distance) * uncertain * (abs(value) if knob.logarithmic else 1.0)
     known = recognised(Fitted(value, off), scene) if isfinite(off) else None
     if known is not None:
-        written = f"{known.value:.6g}" if " " in known.written else known.written
+        short = f"{known.value:.6g}"
+        written = short if float(short) == known.value else known.written
         edit = replace(knob.edit(scene, known.value, written), fitted=0)
         again = search.predicted(edit.plan)
         if again is not None and search.distance(again) <= distance * ALIKE:
