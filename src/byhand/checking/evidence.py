@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -154,7 +155,14 @@ def _boundary_read_off(edit: Edit, line: Line) -> bool:
 
     A mistake has whole heads, whole positions, a range of channels; one such list may be irregular.
     """
-    where = edit.plan[line.claim.address].attributes.get("where")
+    own = {line.claim.address, *edit.changed}
+    return any(
+        _irregular(step.attributes.get("where")) for step in edit.plan if step.address in own
+    )
+
+
+def _irregular(where: Any) -> bool:
+    """Whether a mask has places without a rule along several axes."""
     if not isinstance(where, np.ndarray) or where.ndim < 2 or not where.any():
         return False
     irregular = 0
