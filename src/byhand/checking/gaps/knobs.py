@@ -96,7 +96,7 @@ def _factors(scene: Scene) -> Iterator[Knob]:
     scaled = _("it follows if {at} is multiplied by {value}; the model does not")
     change = _("look for a factor of {value} at {at}, or for one that is left out there")
     for endings in (
-        (".attn.scores",), (".attn.v",), (".attn.q_rotated",), (".attn.norm.out",),
+        (".attn.scores",), (".attn.v",), (".attn.norm.out",),
         (".mlp.norm.out",), (".attn.norm.normalized",), (".mlp.norm.normalized",), (".mlp.hidden",),
         (".mlp.gate",), (".mlp.act",), ("embed.token",), ("embed.position",),
         ("final.norm.out",), ("logits",),
