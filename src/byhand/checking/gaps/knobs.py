@@ -93,7 +93,7 @@ def _times_input(role: str) -> Turn:
 
 
 def _factors(scene: Scene) -> Iterator[Knob]:
-    scaled = _("it follows if {at} is multiplied by {value}; the model does not")
+    scaled = _("it follows if {at} is {value} times as large; the model takes it as it is")
     change = _("look for a factor of {value} at {at}, or for one that is left out there")
     for endings in (
         (".attn.scores",), (".attn.v",), (".attn.norm.out",),
@@ -259,7 +259,7 @@ def _attention(scene: Scene) -> Iterator[Knob]:
         roots = scene.named(f".norm{ending}")
         if roots:
             yield Knob(
-                "factor", _("it follows if {at} is multiplied by {value}; the model does not"),
+                "factor", _("it follows if {at} is {value} times as large; the model takes it as it is"),
                 _("look for a factor of {value} at {at}, or for one that is left out there"),
                 _times, roots,
             )  # fmt: skip
