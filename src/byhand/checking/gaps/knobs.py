@@ -259,7 +259,8 @@ def _attention(scene: Scene) -> Iterator[Knob]:
         roots = scene.named(f".norm{ending}")
         if roots:
             yield Knob(
-                "factor", _("it follows if {at} is {value} times as large; the model takes it as it is"),
+                "factor",
+                _("it follows if {at} is {value} times as large; the model takes it as it is"),
                 _("look for a factor of {value} at {at}, or for one that is left out there"),
                 _times, roots,
             )  # fmt: skip
