@@ -56,7 +56,8 @@ def test_rows_are_counted_as_one_observation_each(rows: int) -> None:
     one, other = np.zeros((rows, 50)), np.full((rows, 50), 3e-3 * np.sqrt(2))
     gain = ahead(predicted(one, one), predicted(other, one), one)
     assert gain == pytest.approx(1.5 * np.sqrt(rows))
-    assert ahead(predicted(other, one), predicted(one, one), one) == pytest.approx(-1.5 * np.sqrt(rows))
+    back = ahead(predicted(other, one), predicted(one, one), one)
+    assert back == pytest.approx(-1.5 * np.sqrt(rows))
     assert ahead(predicted(one, one), predicted(one, one), one) == 0
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import byhand
 from benchmarks.planted import models
 from benchmarks.planted.families import PORTS
 from benchmarks.planted.port import Port
 from benchmarks.planted.sparse import MODES
+
+import byhand
 from byhand.checking.gaps.asking import halving
 from byhand.checking.gaps.inferred import inferred
 from byhand.checking.gaps.search import Search

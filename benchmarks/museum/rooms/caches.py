@@ -78,7 +78,7 @@ def packed_positions_go_on(port: Replica) -> None:
     "offset)",
     family="llama",
     shows=TURNED,
-    says=r"positions? from 7 on.*(are 0|copy of its input block\.0\.attn\.q)",
+    says="from position 7 on, every position is turned as position 0",
 )
 def every_new_token_is_first(port: Replica) -> None:
     """Positions were counted from the start of the tokens at hand.  That is right for a prompt, and

@@ -12,6 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from byhand.checking.diagnosis import Diagnosis, diagnosed
 from byhand.checking.differences import forgiving
 from byhand.checking.replay import Line, Replay
@@ -20,6 +22,9 @@ from byhand.checking.verdicts import Marked, Suspect, Verdict
 from byhand.numbers.allowed import Judged
 
 MOST_WORK = 60_000_000_000  # multiplications for the diagnosis of all lines of a text
+NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.]*\w)")
+ADDRESS = re.compile(r"\bblock\.\d+[\w.]*")
+SAME_NUMBER = 0.01  # relative: how far a number may be from block to block
 NUMBERS = re.compile(r"[-−+]?\d[\d.,e]*(?:[-−]\d+)?")
 Form = tuple[str, str]
 
@@ -95,9 +100,45 @@ def together(texts: Sequence[Sequence[Marked]]) -> list[list[Marked]]:
     }
     result = []
     for lines in texts:
-        weighed = [_weighed(line, steps[line.step], counts[line.step]) for line in lines]
+        sure = [_repeated(line, steps[line.step]) for line in lines]
+        weighed = [_weighed(line, steps[line.step], counts[line.step]) for line in sure]
         result.append(_told_once(weighed))
     return result
+
+
+def _repeated(line: Marked, others: Sequence[Marked]) -> Marked:
+    """The line without causes that the same step of other blocks speaks against.
+
+    Where rounding may explain a line, a number that was read off it is weak evidence.  If the step
+    is as unusual in other blocks, the same number must explain one of them.
+    """
+    if line.verdict is Verdict.ERROR or not line.suspects:
+        return line
+    doubtful = [other for other in others if other.unusual and other is not line]
+    if len(doubtful) < 2:
+        return line
+    kept = tuple(
+        each for each in line.suspects
+        if not each.evidence.fitted or _found_again(each, doubtful)
+    )  # fmt: skip
+    return replace(line, suspects=kept)
+
+
+def _found_again(suspect: Suspect, others: Sequence[Marked]) -> bool:
+    """Whether other lines have the same mistake, and all of them with the same numbers."""
+    form, own = form_of(suspect), _numbers_of(suspect)
+    same = [each for line in others for each in line.suspects if form_of(each) == form]
+    return bool(same) and all(
+        len(numbers) == len(own) and np.allclose(numbers, own, rtol=SAME_NUMBER, atol=0.0)
+        for numbers in map(_numbers_of, same)
+    )
+
+
+def _numbers_of(suspect: Suspect) -> list[float]:
+    """The numbers of a sentence, without those of addresses."""
+    words = ADDRESS.sub("", suspect.sentence.partition(";")[0])
+    found = (each.replace(",", "").replace("−", "-") for each in NUMBER.findall(words))
+    return [float(each) for each in found]
 
 
 def _weighed(line: Marked, others: Sequence[Marked], counts: Counter[Form]) -> Marked:

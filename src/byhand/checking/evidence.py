@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -82,9 +83,9 @@ def what_is_left(judged: Judged, line: Line) -> float | None:
     if judged.usual is None:
         return None
     with np.errstate(all="ignore"):
-        times = np.abs(line.values - judged.expected) / judged.usual
-    known = np.isfinite(times) if judged.claimed is None else np.isfinite(times) & judged.claimed
-    return float(np.sqrt(np.mean(np.square(times[known])))) if known.any() else None
+        squares = np.square((line.values - judged.expected) / judged.usual)
+    known = ~np.isnan(squares) if judged.claimed is None else ~np.isnan(squares) & judged.claimed
+    return float(np.sqrt(np.mean(squares[known]))) if known.any() else None
 
 
 def ahead(one: Judged, other: Judged, claimed: Floats) -> float | None:
@@ -154,7 +155,14 @@ def _boundary_read_off(edit: Edit, line: Line) -> bool:
 
     A mistake has whole heads, whole positions, a range of channels; one such list may be irregular.
     """
-    where = edit.plan[line.claim.address].attributes.get("where")
+    own = {line.claim.address, *edit.changed}
+    return any(
+        _irregular(step.attributes.get("where")) for step in edit.plan if step.address in own
+    )
+
+
+def _irregular(where: Any) -> bool:
+    """Whether a mask has places without a rule along several axes."""
     if not isinstance(where, np.ndarray) or where.ndim < 2 or not where.any():
         return False
     irregular = 0

@@ -16,7 +16,7 @@ import numpy as np
 
 from byhand.checking.claims import Truths
 from byhand.checking.differences import Description, Difference, readings
-from byhand.checking.evidence import AHEAD, Trial, ahead, explains
+from byhand.checking.evidence import AHEAD, BORNE_OUT, Trial, ahead, explains
 from byhand.checking.replay import Line
 from byhand.checking.suspects import Edit
 from byhand.errors import ByhandError
@@ -30,6 +30,8 @@ MOST_FIRSTS, MOST_SECONDS = 3, 8  # edits that are followed up, and edits tried 
 ODD, CLEARLY = 0.02, 8.0  # how far the factor of an odd slice is from the others', and how surely
 LARGER = 4.0  # how much larger than others an odd slice's difference is, or its wrong entries
 FEW = 4  # wrong slices that are read one by one
+FREE = ("dropout", "other-text")  # kinds that choose for every entry
+MOST_FITTED = 1  # numbers that two mistakes together may have read off the claim
 PILE = 6  # wrong entries with the same number
 Try = Callable[[Edit], Judged | None]
 
@@ -60,7 +62,10 @@ def pairs(
                 if judged is None:
                     continue
                 trial = Trial.of(both, judged, before, line)
-                if explains(trial, before, line, unusual=False) and _needed(trial, first, line):
+                if explains(trial, before, line, unusual=False) and (
+                    _bears(trial.explained - first.explained, second)
+                    and _needed(trial, (first.judged, work(second)), line)
+                ):
                     found.append(trial)
                     break
             if found:
@@ -83,7 +88,7 @@ def _firsts(
     trials, tried = {trial.edit.sentence: trial for trial in partly}, 0
     for part in _parts(difference):
         for edit in (each for each in readings(part) if isinstance(each, Edit)):
-            if edit.sentence in trials or edit.again is None:
+            if edit.sentence in trials or not _composable(edit):
                 continue
             judged = work(edit)
             tried += 1
@@ -96,9 +101,17 @@ def _firsts(
 def explains_a_part(trial: Trial, before: Judged) -> bool:
     """Whether many wrong entries follow with the edit, and hardly a right one is spoiled."""
     wrong = int((before.shares > 1).sum())
-    return trial.edit.again is not None and (
-        8 * trial.explained >= wrong and 8 * trial.spoiled <= trial.explained
+    return (
+        _composable(trial.edit)
+        and _bears(trial.explained, trial.edit)
+        and 8 * trial.explained >= wrong
+        and 8 * trial.spoiled <= trial.explained
     )
+
+
+def _composable(edit: Edit) -> bool:
+    """Whether an edit can be one of two: not if it may drop or replace any entry that it likes."""
+    return edit.again is not None and edit.kind not in FREE
 
 
 def _what_is_wrong_still(trial: Trial) -> tuple[int, int, bool, int]:
@@ -190,7 +203,9 @@ def _seconds(difference: Difference, first: Trial) -> Iterator[Edit]:
         return
     count = 0
     for edit in readings(rest):
-        if isinstance(edit, Edit) and edit.again is not None:
+        if not isinstance(edit, Edit) or first.edit.fitted + edit.fitted > MOST_FITTED:
+            continue
+        if _composable(edit):
             count += 1
             yield edit
             if count == MOST_SECONDS:
@@ -224,10 +239,15 @@ def _both(difference: Difference, first: Edit, second: Edit) -> Iterator[Edit]:
         )
 
 
-def _needed(both: Trial, first: Trial, line: Line) -> bool:
-    """Whether the second mistake is needed: the claim is clearly nearer to both than to one."""
-    gain = ahead(both.judged, first.judged, line.values)
-    return gain is None or gain >= AHEAD
+def _needed(both: Trial, alone: Iterable[Judged | None], line: Line) -> bool:
+    """Whether both mistakes are needed: the claim is clearly nearer to both than to one alone."""
+    gains = [ahead(both.judged, each, line.values) for each in alone if each is not None]
+    return all(gain is None or gain >= AHEAD for gain in gains)
+
+
+def _bears(entries: int, edit: Edit) -> bool:
+    """Whether enough entries bear out a mistake and the numbers that were read off for it."""
+    return entries >= BORNE_OUT * max(1, edit.fitted)
 
 
 def _described(firsts: Iterable[Trial], before: Judged) -> Iterator[Description]:

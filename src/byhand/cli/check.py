@@ -45,7 +45,8 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, bu
     "F",
     later(
         "what was worked in: float64, float32, tf32, float16, bfloat16, transformers:bfloat16 "
-        "(with its float32 parts), decimals:2; without it, what the claims are"
+        "(with its float32 parts), bfloat16+flash and other ways of kernels, decimals:2; without "
+        "it, what the claims are"
     ),
 )
 @option(

@@ -97,9 +97,10 @@ def _rounded(product: Product) -> Iterator[Reading]:
     """The rows rounded before the product."""
     part = product.sample
     bias = 0.0 if product.bias is None else product.bias
+    own = np.asarray(product.matrix[:, part], dtype=np.float64)
     for words, rounds, matrix in _roundings(product):
         rows = rounds(product.x)
-        small = product.matrix[:, part] if matrix is None else matrix(product.matrix[:, part])
+        small = own if matrix is None else matrix(own)
         bias_ = bias if isinstance(bias, float) else bias[part]
         if not product.fits(rows @ small + bias_, part):
             continue
@@ -127,6 +128,7 @@ def _in_chunks(product: Product) -> Iterator[Reading]:
     bias = 0.0 if product.bias is None else product.bias[part]
     own = FLOATS[product.format_name][0] if product.format_name in FLOATS else 53
     before = product.off[:, part] / product.room[:, part]
+    matrix = np.asarray(product.matrix[:, part], dtype=np.float64)
     for name in ("bfloat16", "float16"):
         for size in CHUNKS if FLOATS[name][0] < own else ():
             if not 1 < -(-inputs // size) <= MOST_CHUNKS:
@@ -135,7 +137,7 @@ def _in_chunks(product: Product) -> Iterator[Reading]:
                 total = np.zeros(before.shape)
                 for start in range(0, inputs, size):
                     here = slice(start, start + size)
-                    chunk = product.x[:, here] @ product.matrix[here][:, part]
+                    chunk = product.x[:, here] @ matrix[here]
                     total = total + (chunk if what == "total" else rounded_to(name, chunk))
                     total = total if what == "chunks" else rounded_to(name, total)
                 left = np.abs(product.left(total + bias, part))

@@ -316,6 +316,7 @@ def _grids(difference: Difference) -> Iterator[Grid]:
             yield Grid(FLOATS[name][2], by, float=name)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")  # steps below the smallest number
 def _on_grid(claimed: Floats, grid: Grid, unit: float) -> bool:
     """Whether some of the claimed numbers are on the grid that they make themselves."""
     rows = claimed.reshape(-1, claimed.shape[-1]) if claimed.ndim else claimed.reshape(1, 1)

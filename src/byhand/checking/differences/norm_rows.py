@@ -99,7 +99,10 @@ def _rows(start: Seen, room: Floats, unit: float) -> Seen | None:
     if not (slope > 0).all():
         return None
     slope_off, shift_off = np.sqrt(inverse[..., 0, 0]), np.sqrt(inverse[..., 1, 1])
-    mean, root = -shift / slope, 1 / slope
+    with np.errstate(over="ignore"):
+        mean, root = -shift / slope, 1 / slope
+    if not np.isfinite(root).all():
+        return None
     size = np.sqrt(np.square(x).mean(axis=-1))
     # a row's statistics may have been rounded to the format too
     mean_off = np.sqrt(np.square(shift_off / slope) + np.square(mean * slope_off / slope)

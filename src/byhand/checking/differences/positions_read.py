@@ -169,6 +169,10 @@ def _pattern(own: npt.NDArray[np.int_], found: npt.NDArray[np.int_]) -> tuple[st
         if found[turns[0]] == 0:
             return _("positions begin again at position {at}").format(at=at), goes_on
         return _("positions are larger by {by} from position {at} on").format(at=at, by=by), goes_on
+    start = int(np.flatnonzero(off)[0])
+    if (found[start:] == found[start]).all():
+        said = _("from position {at} on, every position is turned as position {other}")
+        return said.format(at=int(own[start]), other=int(found[start])), goes_on
     for step in range(2, 17):
         if (found == own // step).all():
             said = _("{step} neighbours share one position").format(step=step)

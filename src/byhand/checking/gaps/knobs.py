@@ -20,6 +20,9 @@ from byhand.plan import Step
 Turn = Callable[[Draft, Step, Fraction], None]
 
 
+SIGNLESS = ("limited", "soft-cap")  # kinds whose number has no sign
+
+
 @dataclass(frozen=True)
 class Knob:
     """One number at some steps; `own` is the model's, `other` the first one to try."""
@@ -43,7 +46,7 @@ class Knob:
         for step in self.steps:
             self.turn(draft, step, exact)
         words = dict(self.words) | {"at": self._at(), "own": f"{self.own:.6g}"}
-        shown = written or f"{value:.6g}"
+        shown = (written or f"{value:.6g}").lstrip("-−" if self.kind in SIGNLESS else "")
         if "family" in words:
             family = FAMILIES[words["family"]]
             words["curve"] = family.written.format(shown, *(f"{x:.6g}" for x in family.usual[1:]))
