@@ -14,7 +14,7 @@ import numpy as np
 
 from byhand.checking.claims import Floats
 from byhand.checking.differences.closeness import Fitted
-from byhand.checking.differences.constants import recognised
+from byhand.checking.differences.constants import recognised, shown
 from byhand.checking.gaps.knobs import Knob
 from byhand.checking.gaps.search import Search
 from byhand.checking.suspects.scenes import Scene
@@ -22,6 +22,7 @@ from byhand.checking.suspects.scenes import Scene
 SOME = 0.04  # share of the squared distance that a knob must promise to take away
 MOST = 8  # knobs that are turned further
 STEPS = 8  # passes for one knob
+SHARED = 4.0  # how much less is known of a number where entries share their rounding errors
 ALIKE = 1.1  # factor by which a known constant may leave more than the best one
 SETTLED = 0.02  # uncertainties of a value: a step below it ends the search
 
@@ -119,8 +120,9 @@ def _note(
     """Notes the knob at its best, as a known constant where it is one and fits as well."""
     distance, at, predicted = best
     value = _value(knob, at)
-    off = max(1.0, distance) * uncertain * (abs(value) if knob.logarithmic else 1.0)
-    known = recognised(Fitted(value, off), scene) if isfinite(off) else None
+    off = SHARED * max(1.0, distance) * uncertain * (abs(value) if knob.logarithmic else 1.0)
+    found = Fitted(value, off)
+    known = recognised(found, scene) if isfinite(off) else None
     if known is not None:
         short = f"{known.value:.6g}"
         written = short if float(short) == known.value else known.written
@@ -129,7 +131,7 @@ def _note(
         if again is not None and search.distance(again) <= distance * ALIKE:
             search.note(edit, again)
             return
-    search.note(knob.edit(scene, value), predicted)
+    search.note(knob.edit(scene, value, shown(found)), predicted)
 
 
 def _scale(knob: Knob, value: float) -> float:

@@ -96,10 +96,10 @@ def _times_input(role: str) -> Turn:
 
 
 def _factors(scene: Scene) -> Iterator[Knob]:
-    scaled = _("it follows if {at} is multiplied by {value}; the model does not")
+    scaled = _("it follows if {at} is {value} times as large; the model takes it as it is")
     change = _("look for a factor of {value} at {at}, or for one that is left out there")
     for endings in (
-        (".attn.scores",), (".attn.v",), (".attn.q_rotated",), (".attn.norm.out",),
+        (".attn.scores",), (".attn.v",), (".attn.norm.out",),
         (".mlp.norm.out",), (".attn.norm.normalized",), (".mlp.norm.normalized",), (".mlp.hidden",),
         (".mlp.gate",), (".mlp.act",), ("embed.token",), ("embed.position",),
         ("final.norm.out",), ("logits",),
@@ -262,7 +262,8 @@ def _attention(scene: Scene) -> Iterator[Knob]:
         roots = scene.named(f".norm{ending}")
         if roots:
             yield Knob(
-                "factor", _("it follows if {at} is multiplied by {value}; the model does not"),
+                "factor",
+                _("it follows if {at} is {value} times as large; the model takes it as it is"),
                 _("look for a factor of {value} at {at}, or for one that is left out there"),
                 _times, roots,
             )  # fmt: skip
