@@ -95,7 +95,7 @@ def together(texts: Sequence[Sequence[Marked]]) -> list[list[Marked]]:
     for line in everywhere:
         steps[line.step].append(line)
     counts = {
-        step: Counter(form for line in lines for form in set(map(form_of, line.suspects)))
+        step: Counter(kind for line in lines for kind in {each.kind for each in line.suspects})
         for step, lines in steps.items()
     }
     result = []
@@ -141,12 +141,12 @@ def _numbers_of(suspect: Suspect) -> list[float]:
     return [float(each) for each in found]
 
 
-def _weighed(line: Marked, others: Sequence[Marked], counts: Counter[Form]) -> Marked:
+def _weighed(line: Marked, others: Sequence[Marked], counts: Counter[str]) -> Marked:
     """The line with the causes that explain most lines of its step, and how many they explain."""
     if not line.suspects or line.claim.by_hand:
         return line
-    most = max(counts[form_of(each)] for each in line.suspects)
-    kept = [each for each in line.suspects if counts[form_of(each)] == most]
+    most = max(counts[each.kind] for each in line.suspects)
+    kept = [each for each in line.suspects if counts[each.kind] == most]
     without = sum(other.verdict.follows is True for other in others if _apart(other, line))
     suspects = tuple(
         replace(
