@@ -48,4 +48,4 @@ def _sentence(said: str) -> str:
 
 def _escaped(said: str) -> str:
     """Without characters that Markdown reads."""
-    return "".join(f"\\{each}" if each in "*_<[]`" else each for each in said)
+    return "".join(f"\\{each}" if each in "*_<[]()`" else each for each in said)
