@@ -253,8 +253,11 @@ def _fault(line: Marked, which: str, lines: Sequence[Marked]) -> str:
         told.append(_("no cause is sure, but {described}").format(described=line.described[0]))
     if line.suspects:
         told.append(line.suspects[0].sentence)
-        if line.suspects[0].evidence.alike:
+        evidence = line.suspects[0].evidence
+        if evidence.alike:
             told.append(how_sure(line.suspects[0]))
+        elif evidence.entries:
+            told.append(_("nothing else that was tried fits"))
         told += _in_blocks(line, lines)
     return "; ".join(told)
 
