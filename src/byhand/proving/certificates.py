@@ -33,6 +33,8 @@ DEEPEST = 400  # cuts one within the other
 DIGITS = 3  # of a recorded lead
 LEFT = Fraction(99, 100)  # of a lead, that is recorded
 LEFT_OF_RANGES = Fraction(9, 10)  # the same where weights are ranges: bounds differ more
+# settings that came after the first certificates: they count only where a model has them
+LATER = ("magnitude", "sinks", "cap", "experts", "chosen", "normalised", "router_bias")
 
 
 def certificate(outcome: Outcome) -> dict[str, Any]:
@@ -160,7 +162,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Expression):
         return write(value)
     if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        entries = {one: getattr(value, one.name) for one in fields(value)}
+        return {
+            one.name: _plain(entry)
+            for one, entry in entries.items()
+            if one.name not in LATER or entry != one.default
+        }
     if isinstance(value, Mapping):
         return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, tuple | list):
