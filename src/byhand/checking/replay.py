@@ -16,7 +16,8 @@ from functools import cached_property
 
 import numpy as np
 
-from byhand.checking.claims import Claim, ClaimedText, Floats, Truths
+from byhand.checking.claims import Claim, ClaimedText, Floats
+from byhand.checking.going_on import anything, carried, seen, unmasked, widened
 from byhand.checking.ids import judge_ids
 from byhand.checking.matches.plans import plan_for
 from byhand.checking.regions import Region, complete, nearest_claimed, region
@@ -25,7 +26,6 @@ from byhand.evaluate import Admitted, Progress, pencil_sized, work_out
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.allowed import PRECISIONS, Allowed, Judged, Precision, Range, precision
-from byhand.numbers.allowed.ranges import Origin
 from byhand.numbers.base import Prediction
 from byhand.numbers.floats.formats import FORMATS
 from byhand.optimizer import BEFORE
@@ -312,11 +312,11 @@ class Replay:
         if worked.missing is not None:
             if not lines:
                 return worked
-            value = _anything(worked.step)
+            value = anything(worked.step)
         if worked.address in self.complete:
-            value = _unmasked(value)
+            value = unmasked(value)
         elif self.rounding.half_unit and (self.gaps_rounded or not lines):
-            value = _widened(value, self.rounding.half_unit)
+            value = widened(value, self.rounding.half_unit)
         value = self._laid_over(value, lines)
         if worked.address in self.complete and any(np.any(line.slack) for line in lines):
             self._carried.setdefault(worked.address, value)
@@ -326,13 +326,13 @@ class Replay:
         """A step whose entries are all claimed, with the values of the claims."""
         value = self._carried.get(step.address)
         if value is None:
-            value = self._laid_over(_anything(step), self.lines.get(step.address, ()))
+            value = self._laid_over(anything(step), self.lines.get(step.address, ()))
         return Worked(step, value, self.numbers)
 
     def _laid_over(self, value: Range, lines: Iterable[Line]) -> Range:
         for line in lines:
             claim = line.claim
-            values, slack = _carried(value, line)
+            values, slack = carried(value, claim.index, line.values, line.slack)
             value = self.numbers.overlay(value, claim.index, values, slack, claim.claimed)
         return value
 
@@ -351,70 +351,14 @@ def _finite(line: Line, step: Step) -> bool:
             return True
     number = np.isfinite(line.values)
     if step.op in SCORES:
-        number = number | ~_seen(step)[line.claim.index]
+        number = number | ~seen(step)[line.claim.index]
     return bool(number.all())
-
-
-def _seen(scores: Step) -> Truths:
-    """The keys that each query of each head may attend to."""
-    return np.broadcast_to(np.asarray(scores.attributes["mask"], dtype=bool), scores.shape)
 
 
 def _unseen_as_zero(line: Line, plan: Plan) -> Line:
     """The line with 0 at masked attention weights, where some programs have NaN."""
     step = plan[line.claim.address]
     softmax = plan[step.inputs["weights"]] if step.op == "softmax_back" else step
-    seen = _seen(plan[softmax.inputs["x"]])[line.claim.index]
-    blank = np.isnan(line.values) & ~seen
+    shown = seen(plan[softmax.inputs["x"]])[line.claim.index]
+    blank = np.isnan(line.values) & ~shown
     return replace(line, values=np.where(blank, 0.0, line.values)) if blank.any() else line
-
-
-def _carried(value: Range, line: Line) -> tuple[Floats, Floats | float]:
-    """The numbers that a claimant may have continued from after this line, as midpoints and slack.
-
-    Either what is written, or what was there before it was rounded: where the line follows, that
-    lies in what was worked out as well.  Distances from what is written are computed with: they may
-    be smaller than the last place of the number itself.
-    """
-    if not np.any(line.slack):
-        return line.values, line.slack
-    part = value[line.claim.index] if line.claim.index else value
-    rad = part.radius()
-    written, mid = line.values, np.asarray(part.mid, dtype=np.float64)
-    room = np.zeros(mid.shape) if rad is None else rad
-    with np.errstate(invalid="ignore"):
-        away = mid - written
-        room = room + 2.0**-50 * (np.abs(away) + room)  # what these few roundings can be wrong by
-        least, most = np.fmax(-line.slack, away - room), np.fmin(line.slack, away + room)
-        follows = least <= most
-        low = np.where(follows, np.minimum(least, 0.0), -line.slack)
-        high = np.where(follows, np.maximum(most, 0.0), line.slack)
-        middle = written + (low + (high - low) / 2)
-        slack = np.fmax(high - (middle - written), middle - written - low) * (1 + 2.0**-40)
-    return middle, slack
-
-
-def _anything(step: Step) -> Range:
-    """An unknown step: every number is allowed."""
-    absent = None
-    if step.op in SCORES:
-        absent = ~_seen(step)
-    origin = Origin(shares=True) if step.op in ("softmax", "softmax_back") else None
-    origin = Origin(choice=True) if step.op == "choose" else origin
-    return Range(np.zeros(step.shape), np.full(step.shape, np.inf), None, absent, origin=origin)
-
-
-def _unmasked(value: Range) -> Range:
-    """Attention weights as claimed, also at masked keys, so that later steps read them."""
-    if value.absent is None or value.origin is None or not value.origin.shares:
-        return value
-    return Range(value.mid, value.rad, value.usual, origin=value.origin)
-
-
-def _widened(value: Range, half_unit: float) -> Range:
-    if value.origin is not None and value.origin.choice:
-        return value  # 1 and 0 are not rounded
-    rad = np.broadcast_to(
-        half_unit if value.rad is None else value.rad + half_unit, value.mid.shape
-    )
-    return Range(value.mid, rad, value.usual, value.absent)

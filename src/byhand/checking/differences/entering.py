@@ -142,7 +142,11 @@ def _in_chunks(product: Product) -> Iterator[Reading]:
                     total = total if what == "chunks" else rounded_to(name, total)
                 left = np.abs(product.left(total + bias, part))
                 # a sum that lies halfway between two numbers may be rounded to either
-                if np.mean(left > WORST) > 0.05 or not good(left[left <= WORST], before):
+                if (
+                    not left.size
+                    or np.mean(left > WORST) > 0.05
+                    or not good(left[left <= WORST], before)
+                ):
                     continue
                 said = _("it follows if {name} sums up {size} input channels at a time and rounds "
                          "each sum to {format}; the model rounds the whole sum alone")  # fmt: skip
