@@ -35,6 +35,7 @@ from byhand.numbers.adjoints import UNCOUNTED  # noqa: E402
 from byhand.numbers.enclosed.balls.operations import Balls  # noqa: E402
 from byhand.numbers.enclosed.limbs.operations import Limbs  # noqa: E402
 from byhand.optimizer import OPTIMIZERS, Rule, update  # noqa: E402
+from byhand.parameters import parameters  # noqa: E402
 from byhand.plan import Plan  # noqa: E402
 from byhand.proving.digits import asked_steps  # noqa: E402
 from byhand.spec import (  # noqa: E402
@@ -46,7 +47,6 @@ from byhand.spec import (  # noqa: E402
     NormSpec,
     RotarySpec,
     over_root,
-    parameters,
 )
 from byhand.weights import Tensor, Weights  # noqa: E402
 

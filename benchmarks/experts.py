@@ -22,6 +22,7 @@ from torch.nn import functional
 import byhand
 from byhand.expression import parse
 from byhand.model import Model
+from byhand.parameters import parameters
 from byhand.spec import (
     AttentionSpec,
     BlockSpec,
@@ -30,7 +31,6 @@ from byhand.spec import (
     NormSpec,
     RotarySpec,
     over_root,
-    parameters,
 )
 from byhand.tokens import Ids
 from byhand.weights import Tensor as Weight

@@ -40,9 +40,10 @@ from byhand.numbers.enclosed.gpu.repeated_pass import RepeatedPass, Steps
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.enclosed.limbs.prediction import LeadingTokens
 from byhand.numbers.enclosed.selftest import checks
+from byhand.parameters import Parameter, parameters
 from byhand.proving.digits import enclosing_numbers, prove_texts
 from byhand.repeating import prepare_texts
-from byhand.spec import ModelSpec, Parameter, parameters
+from byhand.spec import ModelSpec
 from byhand.tokens import Ids
 from byhand.weights import Tensor, Weights
 

@@ -14,15 +14,8 @@ import numpy as np
 
 from byhand.expression import Call, Number, Quotient
 from byhand.model import Model
-from byhand.spec import (
-    AttentionSpec,
-    BlockSpec,
-    MlpSpec,
-    ModelSpec,
-    NormSpec,
-    RotarySpec,
-    parameters,
-)
+from byhand.parameters import parameters
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, RotarySpec
 from byhand.tokens import Ids
 from byhand.weights import Tensor, Weights
 

@@ -41,7 +41,7 @@ class Ours:
         from byhand import forward
         from byhand.backward import adjoint
         from byhand.evaluate import work_out
-        from byhand.spec import learned
+        from byhand.parameters import learned
 
         spec = self.model.spec
         plan = adjoint(forward.plan(spec, LENGTH, losses=True))

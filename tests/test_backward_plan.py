@@ -15,8 +15,8 @@ from byhand.backward import adjoint
 from byhand.errors import InputError
 from byhand.models import open_model, open_spec
 from byhand.optimizer import OPTIMIZERS, Rule, said, update
+from byhand.parameters import learned
 from byhand.plan import GRAD, WEIGHT, Plan
-from byhand.spec import learned
 from oracles.learners import Learner, learners
 
 every_learner = pytest.mark.parametrize("learner", learners(), ids=range(len(learners())))

@@ -11,7 +11,7 @@ from byhand.counting import count
 from byhand.errors import AddressError
 from byhand.files import parse_model, parse_spec
 from byhand.models import builtin_names, open_model
-from byhand.spec import parameters
+from byhand.parameters import parameters
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 

@@ -19,6 +19,7 @@ from byhand import forward, names
 from byhand.errors import UsageError
 from byhand.model import Model
 from byhand.models import open_model
+from byhand.parameters import parameters
 from byhand.plan import Plan
 from byhand.spec import (
     AttentionSpec,
@@ -28,7 +29,6 @@ from byhand.spec import (
     NormSpec,
     RotarySpec,
     over_root,
-    parameters,
 )
 from byhand.tokens import Ids
 from byhand.tracing import Trace

@@ -19,8 +19,8 @@ from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.floats import Floats
 from byhand.numbers.tensors import Tensors
 from byhand.optimizer import OPTIMIZERS, Rule, update
+from byhand.parameters import learned
 from byhand.plan import Plan
-from byhand.spec import learned
 from byhand.train.batches import NOTHING
 from byhand.train.flat import Flat
 from byhand.train.module import TorchModel

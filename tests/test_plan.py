@@ -13,17 +13,9 @@ from byhand.errors import AddressError, InputError, SpecError, TextError
 from byhand.numbers.base import Numbers
 from byhand.numbers.exact import Exact
 from byhand.numbers.pencil import Pencil
+from byhand.parameters import parameters
 from byhand.plan import WEIGHT, Plan
-from byhand.spec import (
-    NO_NORM,
-    AttentionSpec,
-    BlockSpec,
-    MlpSpec,
-    ModelSpec,
-    NormSpec,
-    RotarySpec,
-    parameters,
-)
+from byhand.spec import NO_NORM, AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, RotarySpec
 from oracles.architectures import Case, spread
 
 CASES = tuple(spread(60, seed=3, among=3))

@@ -25,9 +25,9 @@ from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
+from byhand.parameters import size_of
 from byhand.proving.digits import enclosing_numbers
 from byhand.serving.views import model_data
-from byhand.spec import size_of
 from byhand.weights import Tensor, Weights
 
 CONTEXT = 80

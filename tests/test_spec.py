@@ -9,6 +9,7 @@ import pytest
 
 from byhand.errors import SpecError
 from byhand.expression import write
+from byhand.parameters import parameters
 from byhand.spec import (
     AttentionSpec,
     BlockSpec,
@@ -17,7 +18,6 @@ from byhand.spec import (
     NormSpec,
     RotarySpec,
     over_root,
-    parameters,
 )
 
 

@@ -23,9 +23,10 @@ from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.exact import Exact
 from byhand.numbers.exact.read import evaluate
 from byhand.optimizer import Rule
+from byhand.parameters import learned
 from byhand.plan import GRAD, Plan
 from byhand.proving.digits import asked_steps, gradients_of_weights
-from byhand.spec import NO_NORM, learned
+from byhand.spec import NO_NORM
 from byhand.weights import Tensor, Weights
 from oracles.arb_pass import BITS, ArbPass
 from oracles.sympy_tiny import Tiny, gradient, text

@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 
 from byhand.model import Model
+from byhand.parameters import Parameter, parameters
 from byhand.spec import (
     AttentionSpec,
     BlockSpec,
     MlpSpec,
     ModelSpec,
     NormSpec,
-    Parameter,
     RotarySpec,
     over_root,
-    parameters,
 )
 from byhand.tokens import Ids
 from byhand.weights import Tensor, Weights

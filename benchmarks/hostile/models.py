@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from byhand.model import Model
+from byhand.parameters import parameters
 from byhand.spec import (
     NO_NORM,
     AttentionSpec,
@@ -19,7 +20,6 @@ from byhand.spec import (
     NormSpec,
     RotarySpec,
     over_root,
-    parameters,
 )
 from byhand.tokens import Ids
 from byhand.weights import Tensor, Weights

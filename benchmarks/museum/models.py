@@ -17,16 +17,15 @@ import numpy as np
 from benchmarks.museum import packing
 from byhand.expression import Call, Number, Quotient
 from byhand.model import Model
+from byhand.parameters import Parameter, parameters
 from byhand.spec import (
     AttentionSpec,
     BlockSpec,
     MlpSpec,
     ModelSpec,
     NormSpec,
-    Parameter,
     RotarySpec,
     over_root,
-    parameters,
 )
 from byhand.tokens import Ids
 from byhand.weights import Tensor, Weights

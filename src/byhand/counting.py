@@ -25,7 +25,8 @@ from byhand.display import Shown, one_line
 from byhand.distinct import Held, held_by
 from byhand.errors import AddressError, nearest
 from byhand.language import _
-from byhand.spec import ModelSpec, Parameter, learned, parameters
+from byhand.parameters import Parameter, learned, parameters
+from byhand.spec import ModelSpec
 from byhand.weights import Weights
 
 _ORDER = (  # in a product

@@ -9,7 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from byhand.spec import ModelSpec, Parameter
+from byhand.parameters import Parameter
+from byhand.spec import ModelSpec
 
 _SIDES = {  # what each side of a tensor counts, for the layout in_out
     "embed.token": ("token", "stream"),

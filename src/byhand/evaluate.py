@@ -21,9 +21,9 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers, Unknown
 from byhand.options import does_not_fit
+from byhand.parameters import size_of
 from byhand.passes import no_key
 from byhand.plan import GRAD, SCORES, WEIGHT, Plan, Step
-from byhand.spec import size_of
 from byhand.tracing import Trace
 from byhand.weights import Tensor, Weights
 from byhand.worked import Missing, Worked

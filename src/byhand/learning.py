@@ -24,10 +24,10 @@ from byhand.model import Model
 from byhand.numbers.base import Numbers, nearest_float
 from byhand.numbers.enclosed.enclosure import Enclosing
 from byhand.optimizer import BEFORE, UPDATE, Rule, update
+from byhand.parameters import size_of
 from byhand.plan import Plan
 from byhand.proof import Proof
 from byhand.proving.digits import ASK_EXACT, Exactly
-from byhand.spec import size_of
 from byhand.tracing import Trace
 from byhand.worked import Worked
 
@@ -145,7 +145,7 @@ class Training(Shown):
             about=self.told,
             notes=tuple(new_weights.told(self.model, self.new)),
             source="",
-            family=None,
+            spec=replace(self.after.model.spec, family=""),
         )
 
     @property

@@ -9,7 +9,8 @@ from byhand import display
 from byhand.dimensions import UNNAMED, Dimensions
 from byhand.display import one_line
 from byhand.errors import TextError
-from byhand.spec import ModelSpec, size_of
+from byhand.parameters import size_of
+from byhand.spec import ModelSpec
 from byhand.tokens import Tokenizer
 from byhand.weights import Weights
 
@@ -33,7 +34,6 @@ class Model:
     target: str | None = None  # the token the default text should continue with
     about: str = ""
     source: str = ""  # where it was read from, for messages
-    family: str | None = None  # of a checkpoint's module names: "gpt2", "llama", "gpt_neox"
     ends: tuple[int, ...] = ()  # ids of tokens that end a text
     notes: tuple[str, ...] = field(default=())  # what is known about it, shown with the trace
     output_words: Tokenizer | None = None  # what the head's words are; None: the vocabulary's
@@ -43,6 +43,11 @@ class Model:
     def name(self) -> str:
         """What the model is called."""
         return self.spec.name
+
+    @property
+    def family(self) -> str | None:
+        """The family of a checkpoint, by which its modules are called; None for a model file."""
+        return self.spec.family or None
 
     @property
     def outputs(self) -> Tokenizer:

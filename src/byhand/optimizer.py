@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from byhand.parameters import Parameter, learned
 from byhand.plan import GRAD, WEIGHT, Plan, Sheet
-from byhand.spec import Parameter, learned
 
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
 NEARLY = Fraction(1, 10**6)  # added to the norm before it divides, as torch does

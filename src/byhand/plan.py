@@ -142,12 +142,23 @@ def keys_and_values(plan: Plan) -> dict[str, str]:
 
 
 class Sheet:
-    """The sheet of paper a plan is written on: collects lines, knows the sizes of the axes."""
+    """The sheet of paper a plan is written on: collects lines, knows the sizes of the axes.
+
+    The same lines may be written about another text: `about` is the same sheet with other axes.
+    """
 
     def __init__(self, **sizes: int) -> None:
         self.sizes = dict(sizes)
         self.steps: list[Step] = []
         self.aliases: dict[str, str] = {}
+        self.axes: Mapping[str, str] = {}
+
+    def about(self, **axes: str) -> Sheet:
+        """The same sheet, on which these axes have other names: `about(pos="source")`."""
+        other = Sheet()
+        other.sizes, other.steps, other.aliases = self.sizes, self.steps, self.aliases
+        other.axes = axes
+        return other
 
     def line(
         self,
@@ -159,6 +170,7 @@ class Sheet:
         **attributes: Any,
     ) -> str:
         """Writes one step and returns its address; inputs and attributes of None are left out."""
+        axes = tuple(self.axes.get(axis, axis) for axis in axes)
         shape = tuple(self.sizes[axis] for axis in axes)
         return self.shaped(address, op, formula, (axes, shape), reads, **attributes)
 

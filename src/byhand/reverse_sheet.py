@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from byhand.parameters import learned
 from byhand.plan import GRAD, WEIGHT, Plan, Sheet, Step
-from byhand.spec import learned
 
 Sides = tuple[tuple[str, ...], tuple[int, ...]]
 

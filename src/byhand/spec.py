@@ -1,15 +1,15 @@
 """The architecture of a model, without a single weight.
 
-`ModelSpec` is the whole description that `forward.plan` reads; the parameter inventory
-(`parameters`) follows from it.  `files.read_model` and the readers of checkpoints make specs.  A
-spec checks itself when it is made: an impossible combination is an error that says what was
-expected and found.  The names are those of model files.
+`ModelSpec` is the whole description that `forward.plan` reads; its `parameters` follow from it.
+`files.read_model` and the readers of checkpoints make specs.  A spec checks itself when it is made:
+an impossible combination is an error that says what was expected and found.  The names are those of
+model files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from fractions import Fraction
 
 from byhand.errors import InputError
@@ -25,8 +25,10 @@ from byhand.sublayer_specs import (
     PLACES,
     POSITIONS,
     AttentionSpec,
+    LatentSpec,
     MlpSpec,
     NormSpec,
+    RelativeSpec,
     RotarySpec,
     one_of,
     over_root,
@@ -36,15 +38,18 @@ from byhand.sublayer_specs import (
 
 __all__ = [
     "ACTIVATIONS", "LAYOUTS", "NORMS", "NO_NORM", "PACKINGS", "PAIRINGS", "PLACES", "POSITIONS",
-    "AttentionSpec", "BlockSpec", "MlpSpec", "ModelSpec", "NormSpec", "Parameter", "RotarySpec",
-    "balls_only", "forward_only", "learned", "over_root", "parameters", "refuse_forward_only",
-    "size_of",
+    "AttentionSpec", "BlockSpec", "EncoderSpec", "HeadSpec", "LatentSpec", "MlpSpec", "ModelSpec",
+    "NormSpec", "RelativeSpec", "RotarySpec", "balls_only", "forward_only", "over_root",
+    "refuse_forward_only",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSpec:
-    """One block: two side-trips from the residual stream."""
+    """One block: side-trips from the residual stream, each with norms before and behind it.
+
+    A block of a decoder may look at an encoder's stream (`cross`) between attention and MLP.
+    """
 
     attention: AttentionSpec | None
     mlp: MlpSpec | None
@@ -52,17 +57,80 @@ class BlockSpec:
     mlp_norm: NormSpec = NO_NORM
     norm_place: str = "pre"
     parallel: bool = False
+    attn_after: NormSpec = NO_NORM  # of what attention adds, before it is added
+    mlp_after: NormSpec = NO_NORM
+    cross: AttentionSpec | None = None
+    cross_norm: NormSpec = NO_NORM
+    one_norm: bool = False  # parallel: the MLP reads what attention reads, of one norm
+    from_norm: bool = False  # what a sublayer adds is added to its norm, not to the stream
+    add_scale: Expression | None = None  # what a sublayer adds is multiplied by this
 
     def __post_init__(self) -> None:
         one_of("norm.place", self.norm_place, PLACES)
         if self.parallel and self.norm_place == "post":
             raise refuse("residual", _("serial, since the norms come after the add"), "parallel")
+        if self.one_norm and not (self.parallel and self.attention and self.mlp):
+            raise refuse("norm.one", _("false, unless attention and MLP are parallel"), "true")
+        if self.one_norm and self.mlp_norm.kind != "none":
+            raise refuse("norm.one", _("false, since the MLP has a norm"), "true")
+        if self.from_norm and self.norm_place == "post":
+            raise refuse("norm.from", _("the stream, since the norms come after the add"), "norm")
 
     @property
     def trips(self) -> tuple[tuple[str, NormSpec], ...]:
         """The side-trips of the block, "attn" and "mlp", each with its norm."""
-        both = (("attn", self.attention, self.attn_norm), ("mlp", self.mlp, self.mlp_norm))
-        return tuple((name, norm) for name, there, norm in both if there)
+        trips = (
+            ("attn", self.attention, self.attn_norm),
+            ("cross", self.cross, self.cross_norm),
+            ("mlp", self.mlp, self.mlp_norm),
+        )
+        return tuple((name, norm) for name, there, norm in trips if there)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadSpec:
+    """What stands between the stream and the unembedding: a matrix, an activation, a norm."""
+
+    activation: str = "gelu"
+    norm: NormSpec = NO_NORM
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        one_of("head.activation", self.activation, ACTIVATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSpec:
+    """The encoder of a model that reads one text and writes another: a stream of its own."""
+
+    blocks: tuple[BlockSpec, ...]
+    vocab: int | None = None  # None: the words, and their embedding, are those of the model
+    context: int | None = None
+    position: str = "none"
+    position_base: Fraction = Fraction(10_000)
+    position_pairing: str = "interleaved"
+    embed_scale: Expression | None = None
+    embed_norm: NormSpec = NO_NORM
+    final_norm: NormSpec = NO_NORM
+    relative: RelativeSpec | None = None
+
+    def __post_init__(self) -> None:
+        if self.vocab is not None:
+            positive("encoder.vocabulary", self.vocab)
+        one_of("encoder.position", self.position, POSITIONS)
+        if self.position == "learned" and self.context is None:
+            nothing = _("nothing")
+            raise refuse("encoder.context", _("a length, since positions are learned"), nothing)
+        for layer, block in enumerate(self.blocks):
+            if block.cross is not None:
+                at = f"encoder.block.{layer}.cross"
+                raise refuse(at, _("nothing, since an encoder reads no other"), "cross")
+            _check_relative(f"encoder.block.{layer}", block, self.relative)
+
+    @property
+    def segments(self) -> None:
+        """Kinds of tokens: an encoder beside a decoder has none."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +156,17 @@ class ModelSpec:
     head_bias: bool = False
     layout: str = "in_out"
     outputs: int | None = None  # the words that the head knows; None: those of the vocabulary
+    family: str = ""  # of the checkpoint it was read from, which names modules: "gpt2", "llama", …
+    position_pairing: str = "interleaved"  # of sinusoids; "half": all sines, then all cosines
+    embed_norm: NormSpec = NO_NORM  # of what enters the first block
+    embed_width: int | None = None  # of the token table, with a matrix to d and back; None: d
+    segments: int | None = None  # kinds of tokens, each with an embedding that is added
+    relative: RelativeSpec | None = None
+    head: HeadSpec | None = None
+    head_scale: Expression | None = None  # of the stream, before the unembedding
+    logit_scale: Expression | None = None
+    logit_cap: Fraction | None = None  # c: logits x become c·tanh(x/c); None: they stay
+    encoder: EncoderSpec | None = None
 
     def __post_init__(self) -> None:
         positive("vocabulary", self.vocab)
@@ -107,8 +186,18 @@ class ModelSpec:
             if self.tied:
                 found = _("a head tied to embed.token")
                 raise refuse("head.tied", _("false, since the outputs are other words"), found)
+        one_of("position.pairing", self.position_pairing, PAIRINGS)
+        for key, count in (("segments", self.segments), ("embed_width", self.embed_width)):
+            if count is not None:
+                positive(key, count)
+        if self.embed_width is not None and self.encoder is not None:
+            raise refuse("embed_width", _("nothing, with an encoder"), self.embed_width)
+        if self.logit_cap is not None and self.logit_cap <= 0:
+            raise refuse("head.cap", _("a number above 0"), self.logit_cap)
         for layer, block in enumerate(self.blocks):
             self._check_block(layer, block)
+        for layer, block in enumerate(self.encoder.blocks if self.encoder else ()):
+            self._check_block(layer, block, "encoder.")
 
     @property
     def answers(self) -> int:
@@ -125,13 +214,17 @@ class ModelSpec:
         """Whether no position looks at a later one."""
         return all(block.attention is None or block.attention.causal for block in self.blocks)
 
-    def _check_block(self, layer: int, block: BlockSpec) -> None:
+    def _check_block(self, layer: int, block: BlockSpec, stack: str = "") -> None:
+        if block.cross is not None and self.encoder is None:
+            raise refuse(f"block.{layer}.cross", _("nothing, since there is no encoder"), "cross")
+        if not stack:
+            _check_relative(f"block.{layer}", block, self.relative)
         attention = block.attention
         if attention is None:
             return
-        if not attention.out and attention.q_width != self.d_model:
+        if not attention.out and attention.heads * attention.value_width != self.d_model:
             raise refuse(
-                f"block.{layer}.attention.out",
+                f"{stack}block.{layer}.attention.out",
                 _("an output matrix, unless heads · d_head is d_model = {d}").format(
                     d=self.d_model
                 ),
@@ -141,15 +234,65 @@ class ModelSpec:
             raise refuse("context", _("a length, for the table of scores"), _("nothing"))
 
 
+def _check_relative(at: str, block: BlockSpec, relative: RelativeSpec | None) -> None:
+    """Refuses attention that reads a table of distances which the model does not have."""
+    if block.attention is not None and block.attention.relative and relative is None:
+        expected = _("false, since the model has no buckets")
+        raise refuse(f"{at}.attention.relative", expected, "true")
+
+
+# The keys of model files, by fields of specs at other values than the usual: what is newer than
+# the way back, certificates and the fast enclosures.
+_ATTENTION = {
+    "sinks": "attention.sinks", "cap": "attention.cap", "normed": "attention.normed",
+    "clip": "attention.clip", "d_value": "attention.d_value", "latent": "attention.latent",
+    "relative": "attention.relative",
+}  # fmt: skip
+_MLP = {
+    "experts": "mlp.experts", "shared": "mlp.shared", "limit": "mlp.limit",
+    "hidden_plus": "mlp.hidden_plus",
+}  # fmt: skip
+_BLOCK = {
+    "attn_after": "attention.after", "mlp_after": "mlp.after", "cross": "cross",
+    "one_norm": "norm.one", "from_norm": "norm.from", "add_scale": "add_scale",
+}  # fmt: skip
+_MODEL = {
+    "position_pairing": "position.pairing", "embed_norm": "embed_norm",
+    "embed_width": "embed_width", "segments": "segments", "relative": "relative",
+    "head": "head.hidden", "head_scale": "head.scale", "logit_scale": "head.logit_scale",
+    "logit_cap": "head.cap", "encoder": "encoder",
+}  # fmt: skip
+_NEWER_KINDS = ("relu2", "quick_gelu", "gelu_fast", "gelu_bloom", "sigmoid", "tanh")
+
+
 def forward_only(spec: ModelSpec) -> Iterator[tuple[str, str]]:
     """What only forward passes know so far: the block, and the key in a model file."""
+    yield from (("model", key) for key in _set(spec, _MODEL))
+    if spec.final_norm.plus_one:
+        yield "model", "norm.plus_one"
     for layer, block in enumerate(spec.blocks):
-        if block.attention is not None and block.attention.sinks:
-            yield f"block.{layer}", "attention.sinks"
-        if block.attention is not None and block.attention.cap is not None:
-            yield f"block.{layer}", "attention.cap"
-        if block.mlp is not None and block.mlp.experts is not None:
-            yield f"block.{layer}", "mlp.experts"
+        at = f"block.{layer}"
+        yield from ((at, key) for key in _set(block, _BLOCK))
+        yield from ((at, key) for key in _set(block.attention, _ATTENTION))
+        yield from ((at, key) for key in _set(block.mlp, _MLP))
+        if block.mlp and block.mlp.activation in _NEWER_KINDS:
+            yield at, "mlp.activation"
+        attention = block.attention
+        norms = (attention.q_norm, attention.k_norm) if attention else ()
+        if any(norm.plus_one for norm in (block.attn_norm, block.mlp_norm, *norms)):
+            yield at, "norm.plus_one"
+        if attention and attention.rotary and attention.rotary.scaling:
+            yield at, "rope.scaling"
+
+
+def _set(part: object, keys: Mapping[str, str]) -> Iterator[str]:
+    """The keys of the fields that are not at their usual values."""
+    if part is None:
+        return
+    usual = {each.name: each.default for each in fields(part)}  # type: ignore[arg-type]
+    for field, key in keys.items():
+        if getattr(part, field) != usual[field]:
+            yield key
 
 
 def balls_only(spec: ModelSpec) -> bool:
@@ -167,154 +310,3 @@ def refuse_forward_only(spec: ModelSpec, who: str) -> None:
             where=where,
             hint=_("trace, generate and check do"),
         )
-
-
-# ------------------------------------------------------------------------ the parameter inventory
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One tensor of weights.  A buffer is needed but not learned: tables of scores, slopes."""
-
-    name: str
-    shape: tuple[int, ...]
-    axes: tuple[str, ...]  # each side in the symbols of the glossary: vocab, d, d_ff, …
-    part: str  # embedding, position, attention, mlp, norm, head
-    kind: str  # matrix, bias, gain, buffer
-
-    @property
-    def size(self) -> int:
-        """The number of entries."""
-        size = 1
-        for side in self.shape:
-            size *= side
-        return size
-
-
-def parameters(spec: ModelSpec) -> tuple[Parameter, ...]:
-    """Every tensor the model needs, in spine order."""
-    return tuple(_inventory(spec))
-
-
-def learned(spec: ModelSpec) -> tuple[Parameter, ...]:
-    """The parameters proper: what training changes.  Buffers, such as tables of scores, are not."""
-    return tuple(parameter for parameter in parameters(spec) if parameter.kind != "buffer")
-
-
-def size_of(spec: ModelSpec) -> int:
-    """How many parameters a model has.  This alone decides whether a model is small or large."""
-    return sum(parameter.size for parameter in learned(spec))
-
-
-def _inventory(spec: ModelSpec) -> Iterator[Parameter]:
-    d = ("d", spec.d_model)
-    vocab = ("vocab", spec.vocab)
-    yield _tensor("embed.token", "embedding", "matrix", vocab, d)
-    if spec.position == "learned":
-        assert spec.context is not None
-        yield _tensor("embed.position", "position", "matrix", ("context", spec.context), d)
-    for layer, block in enumerate(spec.blocks):
-        yield from _block(spec, f"block.{layer}", block)
-    yield from _norm("final.norm", spec.final_norm, d)
-    answers = (spec.answer_axis, spec.answers)
-    if not spec.tied:
-        yield _matrix(spec, "head", "head", d, answers)
-    if spec.head_bias:
-        yield _tensor("head_bias", "head", "bias", answers)
-
-
-Side = tuple[str, int]
-
-
-def _tensor(name: str, part: str, kind: str, *sides: Side) -> Parameter:
-    return Parameter(
-        name, tuple(size for _symbol, size in sides), tuple(s for s, _size in sides), part, kind
-    )
-
-
-def _matrix(
-    spec: ModelSpec, name: str, part: str, source: Side, target: Side, each: tuple[Side, ...] = ()
-) -> Parameter:
-    """A matrix, or with `each` one for each expert, stacked."""
-    sides = (source, target) if spec.layout == "in_out" else (target, source)
-    return _tensor(name, part, "matrix", *each, *sides)
-
-
-def _norm(name: str, norm: NormSpec, side: Side) -> Iterator[Parameter]:
-    if norm.kind != "none" and norm.gain:
-        yield _tensor(f"{name}.gain", "norm", "gain", side)
-    if norm.kind != "none" and norm.bias:
-        yield _tensor(f"{name}.bias", "norm", "bias", side)
-
-
-def _block(spec: ModelSpec, at: str, block: BlockSpec) -> Iterator[Parameter]:
-    d = ("d", spec.d_model)
-    if block.attention:
-        yield from _norm(f"{at}.attn.norm", block.attn_norm, d)
-        yield from _attention(spec, f"{at}.attn", block.attention)
-    if block.mlp:
-        yield from _norm(f"{at}.mlp.norm", block.mlp_norm, d)
-        yield from _mlp(spec, f"{at}.mlp", block.mlp)
-
-
-def _attention(spec: ModelSpec, at: str, attn: AttentionSpec) -> Iterator[Parameter]:
-    d = ("d", spec.d_model)
-
-    def wide(name: str, size: int) -> Side:
-        return d if size == spec.d_model else (name, size)
-
-    q = wide("heads·d_head", attn.q_width)
-    kv = wide("kv_heads·d_head" if attn.kv_heads != attn.heads else "heads·d_head", attn.kv_width)
-    if attn.packed:
-        total = attn.q_width + 2 * attn.kv_width
-        packed = (f"3·{q[0]}" if q == kv else f"({q[0]} + 2·{kv[0]})", total)
-        yield _matrix(spec, f"{at}.qkv", "attention", d, packed)
-        if attn.q_bias:
-            yield _tensor(f"{at}.qkv_bias", "attention", "bias", packed)
-    else:
-        for name, side, bias in (
-            ("q", q, attn.q_bias),
-            ("k", kv, attn.k_bias),
-            ("v", kv, attn.v_bias),
-        )[0 if attn.queries else 2 :]:
-            yield _matrix(spec, f"{at}.{name}", "attention", d, side)
-            if bias:
-                yield _tensor(f"{at}.{name}_bias", "attention", "bias", side)
-    head = ("d_head", attn.d_head)
-    yield from _norm(f"{at}.q_norm", attn.q_norm, head)
-    yield from _norm(f"{at}.k_norm", attn.k_norm, head)
-    if attn.rotary and attn.rotary.given:
-        pairs = ("rope_width/2", attn.rotary.width // 2)
-        yield _tensor(f"{at}.frequencies", "attention", "buffer", pairs)
-    if attn.alibi:
-        yield _tensor(f"{at}.slopes", "attention", "buffer", ("heads", attn.heads))
-    if attn.sinks:
-        yield _tensor(f"{at}.sinks", "attention", "bias", ("heads", attn.heads))
-    if attn.score_table:
-        assert spec.context is not None
-        square = (("context", spec.context), ("context", spec.context))
-        yield _tensor(f"{at}.score_table", "attention", "buffer", ("heads", attn.heads), *square)
-    if attn.out:
-        yield _matrix(spec, f"{at}.out", "attention", q, d)
-        if attn.out_bias:
-            yield _tensor(f"{at}.out_bias", "attention", "bias", d)
-
-
-def _mlp(spec: ModelSpec, at: str, mlp: MlpSpec) -> Iterator[Parameter]:
-    d, wide = ("d", spec.d_model), ("d_ff", mlp.d_ff)
-    each: tuple[Side, ...] = ()
-    if mlp.experts is not None:
-        experts = ("experts", mlp.experts)
-        each = (experts,)
-        yield _matrix(spec, f"{at}.router", "mlp", d, experts)
-        if mlp.router_bias:
-            yield _tensor(f"{at}.router_bias", "mlp", "bias", experts)
-    for name, source, target, there, bias in (
-        ("gate", d, wide, mlp.gated, mlp.gate_bias),
-        ("hidden", d, wide, True, mlp.hidden_bias),
-        ("out", wide, d, True, mlp.out_bias),
-    ):
-        if there:
-            yield _matrix(spec, f"{at}.{name}", "mlp", source, target, each)
-        if bias:
-            yield _tensor(f"{at}.{name}_bias", "mlp", "bias", *each, target)

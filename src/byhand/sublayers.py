@@ -1,20 +1,18 @@
-"""The sublayers of a block, once: attention and the MLPs, as value-free steps.
+"""What every sublayer is made of, once: norms, matrices and the MLPs, as value-free steps.
 
-`forward` is the spine; here are the side-trips that read the residual stream: `attention` and
-`mlp`, which may be one MLP or a choice among experts, and `norm`, which stands before or behind
-them.  Each writes its lines on the sheet and returns the address of its result.  The axes are those
-of `forward`.
+`forward` is the spine and `attending` has the kinds of attention.  Here are the lines they share,
+and `mlp`, which may be one MLP or a choice among experts.  Each function writes its lines on the
+sheet and returns the address of its result.  The axes are those of `forward`.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from byhand.expression import Expression, Number, Quotient, write
 from byhand.passes import Pass
 from byhand.plan import WEIGHT, Sheet
-from byhand.spec import AttentionSpec, MlpSpec, ModelSpec, NormSpec
+from byhand.spec import MlpSpec, ModelSpec, NormSpec
 
 STREAM = ("pos", "d")
 
@@ -36,16 +34,18 @@ def norm(w: Sheet, at: str, spec: NormSpec, x: str, axes: tuple[str, ...] = STRE
     x = w.line(f"{at}.normalized", "normalize", formula, axes, {"x": x, "by": by})
     if not spec.gain and not spec.bias:
         return w.also(f"{at}.out", x)
+    gain = " · (1 + gain)" if spec.plus_one else " · gain"
     return w.line(
         f"{at}.out",
         "affine",
-        "normalized" + " · gain" * spec.gain + " + bias" * spec.bias,
+        "normalized" + gain * spec.gain + " + bias" * spec.bias,
         axes,
         {
             "x": x,
             "gain": f"{WEIGHT}{at}.gain" if spec.gain else None,
             "bias": f"{WEIGHT}{at}.bias" if spec.bias else None,
         },
+        plus_one=spec.plus_one or None,
     )
 
 
@@ -76,151 +76,6 @@ def linear(
     )
 
 
-# ------------------------------------------------------------------ attention
-
-
-def attention(w: Sheet, run: Pass, at: str, attn: AttentionSpec, x: str) -> str:
-    """Each position asks (q), is asked (k), and hands on (v); softmax shares out the answers."""
-    w.sizes |= {"head": attn.heads, "kv_head": attn.kv_heads, "d_head": attn.d_head}
-    *asking, v = _queries_keys_values(w, run.spec, at, attn, x)
-    v = _after_past(w, at, "v", v) if run.past else v
-    if asking:
-        scores = _scores(w, run, at, attn, *asking)
-    else:
-        scores = _table_scores(w, run, at, attn)
-    weights = w.line(
-        f"{at}.weights",
-        "softmax",
-        "softmax(scores, sink)" if attn.sinks else "softmax(scores)",
-        ("head", "query", "key"),
-        {"x": scores, "sinks": f"{WEIGHT}{at}.sinks" if attn.sinks else None},
-    )
-    shares = {"weights": weights, "v": v}
-    mixed = w.line(f"{at}.mixed", "mix", "Σ weights·v", ("head", "pos", "d_head"), shares)
-    if run.head_outputs:
-        w.line(
-            f"{at}.head_out",
-            "head_outputs",
-            "mixed of one head · its slice of W_out",
-            ("head", "pos", "d"),
-            {"mixed": mixed, "weight": f"{WEIGHT}{at}.out" if attn.out else None},
-            layout=run.spec.layout,
-        )
-    if not attn.out:
-        return w.line(f"{at}.out", "merge_heads", "heads side by side", STREAM, {"x": mixed})
-    return linear(w, run.spec, f"{at}.out", ("mixed", mixed), STREAM, attn.out_bias)
-
-
-def _scores(w: Sheet, run: Pass, at: str, attn: AttentionSpec, q: str, k: str) -> str:
-    """How much each query wants of each key: q·k, scaled, and what stands beside it."""
-    if attn.q_norm.kind != "none":
-        q = norm(w, f"{at}.q_norm", attn.q_norm, q, ("head", "pos", "d_head"))
-        w.also(f"{at}.q_norm", q)
-    if attn.k_norm.kind != "none":
-        k = norm(w, f"{at}.k_norm", attn.k_norm, k, ("kv_head", "pos", "d_head"))
-        w.also(f"{at}.k_norm", k)
-    if attn.rotary:
-        q = _rotate(w, run, at, attn, "q", q)
-        k = _rotate(w, run, at, attn, "k", k)
-    k = _after_past(w, at, "k", k) if run.past else k
-    beside, seen = _beside_products(run, at, attn)
-    return w.line(
-        f"{at}.scores",
-        "scores",
-        shown_cap(f"q·k{shown_scale(attn.scale)}", attn.cap)
-        + " - slope·|query - key|" * attn.alibi
-        + " + table" * attn.score_table,
-        ("head", "query", "key"),
-        {"q": q, "k": k, **beside},
-        scale=attn.scale,
-        cap=attn.cap,
-        **seen,
-    )
-
-
-def _table_scores(w: Sheet, run: Pass, at: str, attn: AttentionSpec) -> str:
-    """Scores without queries and keys: the table, less slope·distance, or 0 where neither is."""
-    beside, seen = _beside_products(run, at, attn)
-    formula = " ".join(["table"] * attn.score_table + ["- slope·|query - key|"] * attn.alibi)
-    axes = ("head", "query", "key")
-    return w.line(
-        f"{at}.scores", "table_scores", formula or "0", axes, beside, heads=attn.heads, **seen
-    )
-
-
-def _beside_products(
-    run: Pass, at: str, attn: AttentionSpec
-) -> tuple[dict[str, str | None], dict[str, Any]]:
-    """What scores read besides q and k, and which keys a query sees."""
-    beside = {
-        "table": f"{WEIGHT}{at}.score_table" if attn.score_table else None,
-        "slopes": f"{WEIGHT}{at}.slopes" if attn.alibi else None,
-    }
-    return beside, {"mask": run.mask(attn), "queries": run.positions, "keys": run.keys}
-
-
-def _queries_keys_values(
-    w: Sheet, spec: ModelSpec, at: str, attn: AttentionSpec, x: str
-) -> list[str]:
-    """q, k and v (without queries v alone) through a matrix each, or cut out of a packed one."""
-    kinds = (
-        ("q", "head", attn.heads, attn.q_bias),
-        ("k", "kv_head", attn.kv_heads, attn.k_bias),
-        ("v", "kv_head", attn.kv_heads, attn.v_bias),
-    )[0 if attn.queries else 2 :]
-    if not attn.packed:
-        return [
-            linear(w, spec, f"{at}.{name}", ("x", x), (head, "pos", "d_head"), bias, heads)
-            for name, head, heads, bias in kinds
-        ]
-    w.sizes["packed"] = attn.q_width + 2 * attn.kv_width
-    packed = linear(w, spec, f"{at}.qkv", ("x", x), ("pos", "packed"), attn.q_bias)
-    if attn.packed == "per_head":  # q, k, v of head 0, then of head 1, …
-        starts, stride = (0, attn.d_head, 2 * attn.d_head), 3 * attn.d_head
-    else:  # q of all heads, then k, then v
-        starts, stride = (0, attn.q_width, attn.q_width + attn.kv_width), attn.d_head
-    return [
-        w.line(
-            f"{at}.{name}",
-            "split_heads",
-            f"the columns of {name} in qkv",
-            (head, "pos", "d_head"),
-            {"x": packed},
-            start=start,
-            heads=heads,
-            width=attn.d_head,
-            stride=stride,
-        )
-        for (name, head, heads, _bias), start in zip(kinds, starts, strict=True)
-    ]
-
-
-def _rotate(w: Sheet, run: Pass, at: str, attn: AttentionSpec, name: str, x: str) -> str:
-    """RoPE: each pair of entries turned by an angle that grows with the position."""
-    rotary = attn.rotary
-    assert rotary is not None
-    angle = "θ_i" if rotary.given else f"{rotary.base}^(-2i/{rotary.width})"
-    return w.line(
-        f"{at}.{name}_rotated",
-        "rotate",
-        f"pair i of {name} turned by pos·{angle}{shown_scale(rotary.magnitude, ', times ')}",
-        ("head" if name == "q" else "kv_head", "pos", "d_head"),
-        {"x": x, "frequencies": f"{WEIGHT}{at}.frequencies" if rotary.given else None},
-        positions=run.positions,
-        width=rotary.width,
-        base=rotary.base,
-        pairing=rotary.pairing,
-        magnitude=rotary.magnitude,
-    )
-
-
-def _after_past(w: Sheet, at: str, name: str, x: str) -> str:
-    """The given keys or values of earlier tokens, followed by those of these tokens."""
-    past = w.line(f"{at}.past_{name}", "given", "from before", ("kv_head", "past", "d_head"))
-    both = {"x": past, "y": x}
-    return w.line(f"{at}.all_{name}", "join", "past, then new", ("kv_head", "key", "d_head"), both)
-
-
 # ------------------------------------------------------------------ the MLP
 
 
@@ -243,6 +98,10 @@ def _inside(
         bent = linear(w, spec, f"{at}.gate", ("x", x), wide, mlp.gate_bias, op=op)
         name = "gate"
     hidden = linear(w, spec, f"{at}.hidden", ("x", x), wide, mlp.hidden_bias, op=op)
+    if mlp.limit is not None:
+        c = mlp.limit
+        bent = clamp(w, f"{at}.gate_limited", wide, ("gate", bent), most=c)
+        hidden = clamp(w, f"{at}.hidden_limited", wide, ("hidden", hidden), least=-c, most=c)
     act = w.line(
         f"{at}.act",
         "activate",
@@ -253,36 +112,41 @@ def _inside(
     )
     if not mlp.gated:
         return "act", act
+    if mlp.hidden_plus:
+        plus = mlp.hidden_plus
+        formula = f"hidden + {plus}"
+        hidden = w.line(f"{at}.raised", "rescale", formula, wide, {"x": hidden}, plus=plus)
     both = {"x": act, "y": hidden}
-    return "gated", w.line(f"{at}.gated", "multiply", "act · hidden", wide, both)
+    formula = "act · raised" if mlp.hidden_plus else "act · hidden"
+    return "gated", w.line(f"{at}.gated", "multiply", formula, wide, both)
+
+
+def clamp(
+    w: Sheet,
+    address: str,
+    axes: tuple[str, ...],
+    x: tuple[str, str],
+    *,
+    least: Fraction | None = None,
+    most: Fraction | None = None,
+) -> str:
+    """x = (its short name, its address) kept within limits."""
+    shown = f"min({x[0]}, {most})" if least is None else f"{x[0]} within {least} … {most}"
+    return w.line(address, "clamp", shown, axes, {"x": x[1]}, least=least, most=most)
+
+
+# ------------------------------------------------------------------ experts
 
 
 def _experts(w: Sheet, spec: ModelSpec, at: str, mlp: MlpSpec, x: str) -> str:
     """A router scores the experts; those with the largest scores answer, each by its share.
 
     What an expert would answer does not depend on the choice.  Only its share does: it is 0 for an
-    expert that is not chosen.
+    expert that is not chosen.  A shared expert answers always.
     """
     assert mlp.experts is not None
     w.sizes["expert"] = mlp.experts
-    each = ("pos", "expert")
-    router = linear(w, spec, f"{at}.router", ("x", x), each, mlp.router_bias)
-    chosen = w.line(
-        f"{at}.chosen",
-        "choose",
-        "1 for the " + f"{mlp.chosen} " * (mlp.chosen != 1) + "largest of router, else 0",
-        each,
-        {"x": router},
-        count=mlp.chosen,
-    )
-    shares = w.line(
-        f"{at}.shares",
-        "expert_shares",
-        "softmax(router)" + (" over the chosen" if mlp.normalised else ", of the chosen"),
-        each,
-        {"x": router, "chosen": chosen},
-        normalised=mlp.normalised,
-    )
+    shares = _shares(w, spec, at, mlp, x)
     inner = _inside(w, spec, at, mlp, x, ("expert", "pos", "d_ff"))
     name = f"{at}.out"
     answers = w.line(
@@ -298,7 +162,67 @@ def _experts(w: Sheet, spec: ModelSpec, at: str, mlp: MlpSpec, x: str) -> str:
         layout=spec.layout,
     )
     terms = {"x": answers, "shares": shares}
-    return w.line(f"{at}.out", "combine", "Σ shares·answers", STREAM, terms)
+    if mlp.shared is None:
+        return w.line(name, "combine", "Σ shares·answers", STREAM, terms)
+    chosen = w.line(f"{at}.combined", "combine", "Σ shares·answers", STREAM, terms)
+    shared = _shared(w, spec, at, mlp, x)
+    return w.line(name, "add", "combined + shared", STREAM, {"x": chosen, "y": shared})
+
+
+def _shares(w: Sheet, spec: ModelSpec, at: str, mlp: MlpSpec, x: str) -> str:
+    """The router's scores, which experts they choose, and the share of each."""
+    each = ("pos", "expert")
+    scores = linear(w, spec, f"{at}.router", ("x", x), each, mlp.router_bias)
+    name, alone = "router", mlp.scoring == "sigmoid"
+    if alone:
+        name, reads = "router_scores", {"x": scores}
+        scores = w.line(f"{at}.{name}", "activate", "sigmoid(router)", each, reads, kind="sigmoid")
+    ranked, by = scores, name
+    if mlp.choice_bias:
+        reads = {"x": scores, "bias": f"{WEIGHT}{at}.choice_bias"}
+        ranked = w.line(f"{at}.ranked", "affine", f"{name} + choice_bias", each, reads)
+        by = "ranked"
+    within = "" if mlp.groups is None else f" in the best {mlp.groups_chosen} groups"
+    chosen = w.line(
+        f"{at}.chosen",
+        "choose",
+        "1 for the " + f"{mlp.chosen} " * (mlp.chosen != 1) + f"largest of {by}{within}, else 0",
+        each,
+        {"x": ranked},
+        count=mlp.chosen,
+        groups=mlp.groups,
+        groups_chosen=mlp.groups_chosen,
+        group_rule=mlp.group_rule if mlp.groups is not None else None,
+    )
+    if alone:
+        formula = f"{name} of the chosen" + " / their sum" * mlp.normalised
+    else:
+        formula = "softmax(router)" + (" over the chosen" if mlp.normalised else ", of the chosen")
+    return w.line(
+        f"{at}.shares",
+        "expert_shares",
+        formula + (f" · {mlp.share_scale}" if mlp.share_scale != 1 else ""),
+        each,
+        {"x": scores, "chosen": chosen},
+        normalised=mlp.normalised,
+        alone=alone or None,
+        scale=mlp.share_scale if mlp.share_scale != 1 else None,
+        eps=mlp.share_eps or None,
+    )
+
+
+def _shared(w: Sheet, spec: ModelSpec, at: str, mlp: MlpSpec, x: str) -> str:
+    """The expert that always answers, weighted by a score of its own where it has one."""
+    at, shared = f"{at}.shared", mlp.shared_mlp
+    w.sizes["d_shared"] = shared.d_ff
+    inner = _inside(w, spec, at, shared, x, ("pos", "d_shared"))
+    answer = linear(w, spec, f"{at}.out", inner, STREAM, shared.out_bias)
+    if not mlp.shared_gate:
+        return answer
+    one = ("pos", "one")
+    score = linear(w, spec, f"{at}.score", ("x", x), one, bias=False)
+    share = w.line(f"{at}.share", "activate", "sigmoid(score)", one, {"x": score}, kind="sigmoid")
+    return w.line(f"{at}.weighed", "weigh", "share · out", STREAM, {"x": answer, "by": share})
 
 
 # ------------------------------------------------------------------ formulas

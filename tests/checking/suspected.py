@@ -20,6 +20,7 @@ from byhand.evaluate import Admitted, work_out
 from byhand.model import Model
 from byhand.numbers.allowed import Judged, Range
 from byhand.numbers.floats import Floats
+from byhand.parameters import parameters
 from byhand.plan import Plan, Step
 from byhand.spec import (
     AttentionSpec,
@@ -29,7 +30,6 @@ from byhand.spec import (
     NormSpec,
     RotarySpec,
     over_root,
-    parameters,
 )
 from byhand.tokens import Ids
 from byhand.weights import Tensor, Weights

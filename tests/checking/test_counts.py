@@ -13,7 +13,8 @@ from byhand.checking.counts import known_counts, mark_counts, ways_to_count
 from byhand.checking.verdicts import Marked, Verdict
 from byhand.model import Model
 from byhand.models import open_model
-from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, parameters
+from byhand.parameters import parameters
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec
 from byhand.weights import Tensor, Weights
 
 

@@ -29,15 +29,8 @@ from byhand.checking.verdicts import Marked
 from byhand.evaluate import work_out
 from byhand.model import Model
 from byhand.numbers.floats import Floats
-from byhand.spec import (
-    AttentionSpec,
-    BlockSpec,
-    MlpSpec,
-    ModelSpec,
-    NormSpec,
-    over_root,
-    parameters,
-)
+from byhand.parameters import parameters
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 from byhand.tokens import Ids
 from byhand.weights import Tensor, Weights
 

@@ -12,7 +12,8 @@ import byhand
 from byhand.checking.matches import match
 from byhand.checking.readers import read_claims
 from byhand.model import Model
-from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, parameters
+from byhand.parameters import parameters
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec
 from byhand.tokens import Ids
 from byhand.weights import Tensor, Weights
 

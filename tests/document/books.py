@@ -23,7 +23,8 @@ from byhand.document.book import Book
 from byhand.document.media.html import write_book
 from byhand.editions import make_book
 from byhand.model import Model
-from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, parameters
+from byhand.parameters import parameters
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec
 from byhand.tokens import Vocabulary
 from byhand.weights import Tensor, Weights
 

@@ -29,7 +29,8 @@ from byhand.models import open_model
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
-from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, parameters
+from byhand.parameters import parameters
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec
 from byhand.tokens import Vocabulary
 from byhand.weights import Tensor, Weights
 from oracles.architectures import Case, nasty, spread

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from byhand.evaluate import work_out
 from byhand.model import Model
 from byhand.numbers.base import Numbers
+from byhand.parameters import parameters
 from byhand.spec import (
     NO_NORM,
     AttentionSpec,
@@ -22,7 +23,6 @@ from byhand.spec import (
     NormSpec,
     RotarySpec,
     over_root,
-    parameters,
 )
 from byhand.tokens import Ids
 from byhand.tracing import Trace

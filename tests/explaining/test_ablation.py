@@ -21,7 +21,8 @@ from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
 from byhand.numbers.tensors import Tensors
-from byhand.spec import ModelSpec, parameters
+from byhand.parameters import parameters
+from byhand.spec import ModelSpec
 from byhand.weights import Tensor, Weights
 from oracles.architectures import Case
 

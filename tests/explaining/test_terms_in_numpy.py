@@ -14,7 +14,7 @@ from byhand.explaining.attribution import attribute
 from byhand.explaining.facts import facts
 from byhand.explaining.lens import look
 from byhand.numbers.floats import Floats
-from byhand.spec import parameters
+from byhand.parameters import parameters
 from oracles.architectures import Case, at_random, make_case, nasty, ordinary, wishing
 from oracles.numpy_terms import WISHES, Net, whole
 

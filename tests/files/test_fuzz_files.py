@@ -15,7 +15,7 @@ from byhand.expression import FUNCTIONS
 from byhand.files import parse_model, parse_spec
 from byhand.model import Model
 from byhand.models import builtin_names, open_model
-from byhand.spec import parameters
+from byhand.parameters import parameters
 
 DOCS = Path(__file__).parents[2] / "docs"
 FILES = [Path(open_model(name).source) for name in builtin_names()[:3]]

@@ -18,9 +18,9 @@ from byhand.document.compose.explanation import SECTIONS
 from byhand.errors import ByhandError
 from byhand.files import parse_model
 from byhand.model import Model
+from byhand.parameters import parameters
 from byhand.plan import Plan
 from byhand.serving.settings import SETTINGS
-from byhand.spec import parameters
 
 FORMATS = ("float64", "float32", "bfloat16", "float16")
 STYLES = ("byhand", "transformer_lens", "gpt2", "llama", "gpt_neox")

@@ -19,7 +19,8 @@ import yaml
 
 from byhand.errors import InputError
 from byhand.files import parse_spec
-from byhand.spec import ACTIVATIONS, parameters
+from byhand.parameters import parameters
+from byhand.spec import ACTIVATIONS
 
 Tree = dict[str, Any]
 Shape = tuple[int, ...]

@@ -29,7 +29,8 @@ from byhand.numbers.floats import Floats
 from byhand.numbers.floats.memory import BLOCK
 from byhand.numbers.pencil import Pencil
 from byhand.numbers.tensors import Tensors
-from byhand.spec import BlockSpec, MlpSpec, ModelSpec, NormSpec, parameters
+from byhand.parameters import parameters
+from byhand.spec import BlockSpec, MlpSpec, ModelSpec, NormSpec
 from byhand.tokens import Vocabulary
 from byhand.weights import Tensor, Weights
 from oracles.architectures import make_case

@@ -13,8 +13,8 @@ from byhand.backward import adjoint
 from byhand.evaluate import Admitted, work_out
 from byhand.numbers.tensors import Tensors
 from byhand.optimizer import Rule, update
+from byhand.parameters import learned
 from byhand.plan import Plan
-from byhand.spec import learned
 from byhand.worked import Worked
 from oracles.learners import Learner, learners
 

@@ -19,6 +19,7 @@ import numpy as np
 from byhand import forward
 from byhand.expression import Call, Expression, Number, Quotient, parse
 from byhand.numbers.base import ABSENT
+from byhand.parameters import Parameter, parameters
 from byhand.plan import Plan
 from byhand.spec import (
     ACTIVATIONS,
@@ -31,10 +32,8 @@ from byhand.spec import (
     MlpSpec,
     ModelSpec,
     NormSpec,
-    Parameter,
     RotarySpec,
     over_root,
-    parameters,
 )
 from byhand.weights import Tensor, Weights
 

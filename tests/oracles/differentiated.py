@@ -14,8 +14,8 @@ import torch
 
 from byhand.evaluate import Admitted, work_out
 from byhand.numbers.tensors import Masked, Tensors
+from byhand.parameters import learned
 from byhand.plan import Plan
-from byhand.spec import learned
 from byhand.weights import Weights
 from byhand.worked import Worked
 

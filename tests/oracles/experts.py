@@ -7,7 +7,8 @@ from fractions import Fraction
 from random import Random
 
 from byhand.expression import Expression, Number, parse
-from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, parameters
+from byhand.parameters import parameters
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec
 from byhand.weights import Tensor, Weights
 from oracles.architectures import Case, EntryMaker, _tensor
 

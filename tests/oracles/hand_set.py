@@ -7,7 +7,8 @@ from fractions import Fraction
 from random import Random
 
 from byhand.numbers.base import ABSENT
-from byhand.spec import NO_NORM, AttentionSpec, BlockSpec, parameters
+from byhand.parameters import parameters
+from byhand.spec import NO_NORM, AttentionSpec, BlockSpec
 from byhand.weights import Tensor, Weights
 from oracles.architectures import Case, _tensor
 

@@ -17,6 +17,7 @@ from byhand import forward
 from byhand.expression import Call, Number
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import ABSENT
+from byhand.parameters import Parameter, parameters
 from byhand.plan import Plan
 from byhand.spec import (
     ACTIVATIONS,
@@ -27,10 +28,8 @@ from byhand.spec import (
     MlpSpec,
     ModelSpec,
     NormSpec,
-    Parameter,
     RotarySpec,
     over_root,
-    parameters,
 )
 from byhand.weights import Tensor, Weights
 from oracles.pairwise import Pair, Row, cover

@@ -15,15 +15,8 @@ import torch.nn.functional as F  # noqa: N812 - its name everywhere
 from torch import Tensor
 
 from byhand.numbers.base import ABSENT
-from byhand.spec import (
-    AttentionSpec,
-    BlockSpec,
-    MlpSpec,
-    ModelSpec,
-    NormSpec,
-    RotarySpec,
-    learned,
-)
+from byhand.parameters import learned
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, RotarySpec
 from byhand.weights import Weights
 from oracles.arb_pass import ball_of, weight_ball
 

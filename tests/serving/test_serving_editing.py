@@ -16,10 +16,10 @@ from byhand.files import parse_model
 from byhand.files.writing import write_model
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Printed, Unknown
+from byhand.parameters import parameters
 from byhand.serving import Library, read_state
 from byhand.serving.edits import Edited, edited
 from byhand.serving.settings import SETTINGS, settings
-from byhand.spec import parameters
 
 
 def made(model: str = "tiny", **more: Any) -> Edited:
@@ -259,8 +259,8 @@ def test_a_library_of_its_own_has_edits_of_its_own(tmp_path: Any, journey: Model
 
 
 def test_a_printed_weight_beside_floats_is_cut_to_another_size() -> None:
+    from byhand.parameters import Parameter
     from byhand.serving.fitted_weights import _resized
-    from byhand.spec import Parameter
     from byhand.weights import Tensor, Weights
 
     printed = np.array([[Printed(Fraction(1, 2), 1)] * 2] * 2, dtype=object)

@@ -18,6 +18,7 @@ from byhand.evaluate import work_out
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.floats import Floats
+from byhand.parameters import parameters as parameters_of
 from byhand.plan import Step
 from byhand.spec import (
     AttentionSpec,
@@ -28,7 +29,6 @@ from byhand.spec import (
     RotarySpec,
     over_root,
 )
-from byhand.spec import parameters as parameters_of
 from byhand.train.fusion import fused
 from byhand.train.module import TorchModel
 from byhand.weights import Tensor, Weights

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from byhand.models import open_spec
-from byhand.spec import parameters
+from byhand.parameters import parameters
 from byhand.train.norms import Comparison, Curve, compare_norms, initial, stack, write_comparison
 
 

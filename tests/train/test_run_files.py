@@ -17,8 +17,9 @@ from byhand.errors import InputError, SpecError
 from byhand.files import parse_model, parse_spec, tree
 from byhand.files.architecture import read_architecture
 from byhand.files.tables import model_table
+from byhand.parameters import parameters
 from byhand.plan import Step
-from byhand.spec import ModelSpec, parameters
+from byhand.spec import ModelSpec
 from byhand.tokens import Vocabulary
 from byhand.train.corpora import open_corpus
 from byhand.train.folder import usual_folder

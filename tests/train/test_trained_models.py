@@ -14,7 +14,7 @@ import byhand
 from byhand import evaluate
 from byhand.models import open_model
 from byhand.numbers.floats import Floats
-from byhand.spec import parameters
+from byhand.parameters import parameters
 from byhand.tokens import Vocabulary
 from byhand.train import TorchModel, train
 from byhand.train.corpora import open_corpus, verbs

@@ -29,7 +29,8 @@ from byhand.counting import Inventory, count
 from byhand.errors import nearest
 from byhand.language import _
 from byhand.model import Model
-from byhand.spec import ModelSpec, Parameter, parameters
+from byhand.parameters import Parameter, parameters
+from byhand.spec import ModelSpec
 
 KIND = "counted-otherwise"
 MOST_DEPARTURES = 4  # more departures could explain any number

@@ -19,8 +19,9 @@ import numpy as np
 from byhand.errors import AddressError, nearest
 from byhand.evaluate import Admitted, Job
 from byhand.language import _
+from byhand.parameters import parameters
 from byhand.plan import WEIGHT, Plan, Step
-from byhand.spec import ModelSpec, parameters
+from byhand.spec import ModelSpec
 from byhand.tracing import Trace
 from byhand.worked import Worked
 

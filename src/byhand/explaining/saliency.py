@@ -23,8 +23,8 @@ from byhand.explaining.ablation import Part, ablated, unchanged, usual_parts
 from byhand.explaining.approximations import Floats, floats_near
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.floats import Floats as FloatNumbers
+from byhand.parameters import learned, size_of
 from byhand.plan import GRAD, WEIGHT
-from byhand.spec import learned, size_of
 from byhand.tracing import Trace
 from byhand.worked import Missing
 

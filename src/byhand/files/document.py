@@ -17,7 +17,8 @@ from byhand.files.tensors import read_weights
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
 from byhand.model import Model
-from byhand.spec import ModelSpec, Parameter
+from byhand.parameters import Parameter
+from byhand.spec import ModelSpec
 from byhand.tokens import KINDS, Tokenizer, Vocabulary, too_long
 
 KEYS = (

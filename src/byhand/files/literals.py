@@ -12,7 +12,7 @@ from byhand.files import scalars
 from byhand.files.tree import List, Node, Scalar, Table, describe
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Printed, Unknown
-from byhand.spec import Parameter
+from byhand.parameters import Parameter
 from byhand.weights import Data
 
 _DECIMAL = re.compile(r"[-+]?[0-9]*\.?(?P<places>[0-9]*)")

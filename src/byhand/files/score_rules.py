@@ -16,7 +16,7 @@ from byhand.files.literals import Literals
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
 from byhand.numbers.base import ABSENT
-from byhand.spec import Parameter
+from byhand.parameters import Parameter
 from byhand.weights import Data
 
 RULES = ("previous", "self", "first")

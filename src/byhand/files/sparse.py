@@ -16,7 +16,7 @@ from byhand.errors import nearest
 from byhand.files.literals import Literals, shape_of
 from byhand.files.tree import Node, Table
 from byhand.language import _
-from byhand.spec import Parameter
+from byhand.parameters import Parameter
 from byhand.weights import Data
 
 _INDEX = re.compile(r"[0-9]{1,9}")

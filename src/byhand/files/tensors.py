@@ -27,7 +27,8 @@ from byhand.files.sparse import Names, read_entries
 from byhand.files.tree import Array, List, Node, Scalar, Table, describe
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Unknown
-from byhand.spec import AttentionSpec, ModelSpec, Parameter, parameters
+from byhand.parameters import Parameter, parameters
+from byhand.spec import AttentionSpec, ModelSpec
 from byhand.weights import Data, Tensor, Weights
 
 MOST_ENTRIES = 20_000_000  # written or drawn; a safetensors file may hold more

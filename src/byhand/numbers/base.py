@@ -159,8 +159,18 @@ class Numbers(Adjoints, ABC):
         """Rows of the table, times the scale."""
 
     @abstractmethod
-    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
-        """sin and cos of position / base^(2i/width), at entries 2i and 2i + 1."""
+    def sinusoid(
+        self,
+        *,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str = "interleaved",
+    ) -> Array:
+        """sin and cos of position / base^(2i/width), at entries 2i and 2i + 1.
+
+        pairing "half": all sines, then all cosines.
+        """
 
     @abstractmethod
     def add(self, x: Array, y: Array) -> Array:
@@ -191,8 +201,53 @@ class Numbers(Adjoints, ABC):
         """x / by, row by row.  A row of zeros over zero is zero: the limit eps → 0, with a note."""
 
     @abstractmethod
-    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
-        """x · gain + bias, each of them where given."""
+    def affine(
+        self,
+        x: Array,
+        *,
+        gain: Array | None = None,
+        bias: Array | None = None,
+        plus_one: bool = False,
+    ) -> Array:
+        """x · gain + bias, each of them where given; with `plus_one` x · (1 + gain) + bias.
+
+        A gain of (head, 1, d_head) has a row for each head of x.
+        """
+
+    def rescale(
+        self, x: Array, *, by: Expression | None = None, plus: Fraction | None = None
+    ) -> Array:
+        """by · x + plus, each of them where given, entry by entry."""
+        raise self._not_known(_("a factor of a whole line"))
+
+    def soft_cap(self, x: Array, *, cap: Fraction) -> Array:
+        """cap · tanh(x / cap), entry by entry."""
+        raise self._not_known(_("a soft cap"))
+
+    def clamp(
+        self, x: Array, *, least: Fraction | None = None, most: Fraction | None = None
+    ) -> Array:
+        """x, or the limit that it is beyond, entry by entry."""
+        raise self._not_known(_("limits of a line"))
+
+    def weigh(self, x: Array, by: Array) -> Array:
+        """Each row of x times its one number in `by`, which is (pos, 1)."""
+        raise self._not_known(_("rows times a number each"))
+
+    def beside(self, x: Array, y: Array) -> Array:
+        """(head, pos, a) and (head or 1, pos, b) → (head, pos, a + b); a y of one head is all's."""
+        raise self._not_known(_("parts of heads side by side"))
+
+    def constants(self, *, values: Sequence[Expression]) -> Array:
+        """Angles per position of RoPE's pairs, which the plan itself gives."""
+        data = np.empty(len(values), dtype=object)
+        for place, value in enumerate(values):
+            data[place] = value
+        return self.admit_frequencies(data)
+
+    def bucket_scores(self, table: Array, *, buckets: Sequence[Sequence[int]]) -> Array:
+        """table[bucket of query and key, head], as (head, query, key)."""
+        raise self._not_known(_("scores by distance"))
 
     @abstractmethod
     def linear(
@@ -249,6 +304,7 @@ class Numbers(Adjoints, ABC):
         *,
         table: Array | None = None,
         slopes: Array | None = None,
+        bias: Array | None = None,
         scale: Expression | None = None,
         cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
@@ -257,9 +313,10 @@ class Numbers(Adjoints, ABC):
     ) -> Array:
         """scale·(q·k) - slope·|query position - key position| + table[head, query, key].
 
-        With a cap c, c·tanh(x/c) of x = scale·(q·k) stands in its place.  Query head h reads key
-        head h // (heads / kv_heads).  ABSENT where the mask is False or the table has ABSENT.
-        `queries` and `keys` are positions, and index the table.
+        With a cap c, c·tanh(x/c) of x = scale·(q·k) stands in its place.  `bias` (head, query, key)
+        is added as it stands.  Query head h reads key head h // (heads / kv_heads).  ABSENT where
+        the mask is False or the table has ABSENT.  `queries` and `keys` are positions, and index
+        the table.
         """
 
     def table_scores(
@@ -267,6 +324,7 @@ class Numbers(Adjoints, ABC):
         *,
         table: Array | None = None,
         slopes: Array | None = None,
+        bias: Array | None = None,
         heads: int,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
@@ -277,7 +335,10 @@ class Numbers(Adjoints, ABC):
         These are `scores` of queries and keys that are 0.
         """
         q, k = (self.admit(np.zeros((heads, len(rows), 1))) for rows in (queries, keys))
-        return self.scores(q, k, table=table, slopes=slopes, mask=mask, queries=queries, keys=keys)
+        beside: dict[str, Any] = {"table": table, "slopes": slopes}
+        if bias is not None:
+            beside["bias"] = bias
+        return self.scores(q, k, **beside, mask=mask, queries=queries, keys=keys)
 
     @abstractmethod
     def softmax(self, x: Array, *, sinks: Array | None = None) -> Array:
@@ -315,17 +376,38 @@ class Numbers(Adjoints, ABC):
             ]
         )
 
-    def choose(self, x: Array, *, count: int) -> Array:
+    def choose(
+        self,
+        x: Array,
+        *,
+        count: int,
+        groups: int | None = None,
+        groups_chosen: int | None = None,
+        group_rule: str | None = None,
+    ) -> Array:
         """1 for the `count` largest of each row, 0 for the others; of equal ones the first count.
 
-        Where the order is not proven, an enclosure of 0 and 1, or Undecided.
+        With `groups`, a row is so many groups of neighbours.  Those `groups_chosen` of them count
+        whose largest entry is largest, or with the rule "top2" the sum of the two largest.  Where
+        the order is not proven, an enclosure of 0 and 1, or Undecided.
         """
         self._no_experts()
 
-    def expert_shares(self, x: Array, chosen: Array, *, normalised: bool) -> Array:
+    def expert_shares(
+        self,
+        x: Array,
+        chosen: Array,
+        *,
+        normalised: bool,
+        alone: bool = False,
+        scale: Fraction | None = None,
+        eps: Fraction | None = None,
+    ) -> Array:
         """Softmax over the chosen of each row, or over all of them; 0 for those not chosen.
 
-        `chosen` is 1 or 0.  With `normalised` the shares of a row are 1 together.
+        `chosen` is 1 or 0.  With `normalised` the shares of a row are 1 together.  With `alone`, x
+        itself stands in the place of e^x: it is divided by its sum over the chosen, plus eps, or
+        not at all.  The shares are multiplied by the scale.
         """
         self._no_experts()
 
@@ -345,7 +427,7 @@ class Numbers(Adjoints, ABC):
 
     @abstractmethod
     def activate(self, x: Array, *, kind: str) -> Array:
-        """relu, gelu (with erf), gelu_tanh, silu or identity, entry by entry."""
+        """One of `sublayer_specs.ACTIVATIONS`, entry by entry."""
 
     @abstractmethod
     def argmax(self, x: Array) -> list[Prediction]:

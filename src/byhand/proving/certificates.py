@@ -34,7 +34,15 @@ DIGITS = 3  # of a recorded lead
 LEFT = Fraction(99, 100)  # of a lead, that is recorded
 LEFT_OF_RANGES = Fraction(9, 10)  # the same where weights are ranges: bounds differ more
 # settings that came after the first certificates: they count only where a model has them
-LATER = ("magnitude", "sinks", "cap", "experts", "chosen", "normalised", "router_bias")
+LATER = (
+    "magnitude", "sinks", "cap", "experts", "chosen", "normalised", "router_bias",
+    "plus_one", "scaling", "normed", "clip", "d_value", "latent", "relative", "scoring",
+    "choice_bias", "groups", "groups_chosen", "group_rule", "share_scale", "share_eps", "shared",
+    "shared_gate", "limit", "hidden_plus", "attn_after", "mlp_after", "cross", "cross_norm",
+    "one_norm", "from_norm", "add_scale", "position_pairing", "embed_norm", "embed_width",
+    "segments", "head", "head_scale", "logit_scale", "logit_cap", "encoder",
+)  # fmt: skip
+NEVER = ("family",)  # what modules are called changes no number
 
 
 def certificate(outcome: Outcome) -> dict[str, Any]:
@@ -166,7 +174,7 @@ def _plain(value: Any) -> Any:
         return {
             one.name: _plain(entry)
             for one, entry in entries.items()
-            if one.name not in LATER or entry != one.default
+            if one.name not in NEVER and (one.name not in LATER or entry != one.default)
         }
     if isinstance(value, Mapping):
         return {key: _plain(entry) for key, entry in value.items()}

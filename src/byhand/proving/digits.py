@@ -32,10 +32,11 @@ from byhand.numbers.enclosed.enclosure import (
     Enclosure,
 )
 from byhand.options import MOST_DIGITS
+from byhand.parameters import learned, size_of
 from byhand.plan import GRAD, WEIGHT, Plan, Step
 from byhand.proof import Proof
 from byhand.repeating import Passes, counted_down
-from byhand.spec import balls_only, learned, size_of
+from byhand.spec import balls_only
 from byhand.tracing import Trace
 from byhand.weights import Tensor
 

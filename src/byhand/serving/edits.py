@@ -23,6 +23,7 @@ from byhand.files.tree import List, Scalar, Table
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Printed
+from byhand.parameters import Parameter, parameters
 from byhand.plan import WEIGHT
 from byhand.serving.cache import Cache
 from byhand.serving.fitted_weights import fitted
@@ -30,7 +31,6 @@ from byhand.serving.learned import Pupil, taught
 from byhand.serving.lessons import Pairs
 from byhand.serving.settings import changed_spec
 from byhand.serving.states import Library, State, base_model
-from byhand.spec import Parameter, parameters
 from byhand.weights import Data, Tensor, Weights
 
 MOST_COPIED = 20_000_000  # largest tensor in which an entry can be edited

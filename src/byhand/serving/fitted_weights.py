@@ -16,7 +16,8 @@ import numpy as np
 from byhand.document import words
 from byhand.files.tensors import filled, usual_slopes
 from byhand.language import _
-from byhand.spec import ModelSpec, Parameter, parameters
+from byhand.parameters import Parameter, parameters
+from byhand.spec import ModelSpec
 from byhand.weights import Data, Tensor, Weights
 
 MOST_NAMED = 6  # weights that one sentence names

@@ -22,10 +22,10 @@ from byhand.model import Model
 from byhand.numbers.base import Unknown
 from byhand.numbers.floats import Floats
 from byhand.optimizer import BEFORE, UPDATE, update
+from byhand.parameters import learned, size_of
 from byhand.plan import WEIGHT
 from byhand.serving.cache import Cache
 from byhand.serving.lessons import Lesson, Pairs
-from byhand.spec import learned, size_of
 from byhand.tracing import Trace
 from byhand.weights import Tensor, Weights
 from byhand.worked import Worked

@@ -17,10 +17,10 @@ from byhand.evaluate import Progress
 from byhand.files.writing import entry_text, float_text
 from byhand.language import _
 from byhand.model import Model
+from byhand.parameters import Parameter, parameters
 from byhand.serving.edits import edited
 from byhand.serving.fields import impossible
 from byhand.serving.states import Library
-from byhand.spec import Parameter, parameters
 from byhand.weights import Tensor
 
 MOST_LISTED = 4_096  # entries of one weight that are sent without being asked for

@@ -19,13 +19,13 @@ from byhand.model import Model
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import Numbers
 from byhand.numbers.floats import Floats
+from byhand.parameters import learned, size_of
 from byhand.plan import GRAD, WEIGHT
 from byhand.serving.edits import edited
 from byhand.serving.learned import lesson_on
 from byhand.serving.states import LEARNED_IN, Library, State
 from byhand.serving.tables import weight_text
 from byhand.serving.worked_state import brief
-from byhand.spec import learned, size_of
 from byhand.tracing import Trace
 from byhand.worked import Worked
 

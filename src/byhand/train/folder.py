@@ -28,7 +28,7 @@ from byhand.drafts import draft_of, write_bytes
 from byhand.errors import InputError, OutputError
 from byhand.files.tables import model_table
 from byhand.language import _
-from byhand.spec import size_of
+from byhand.parameters import size_of
 from byhand.train.processes import Processes
 from byhand.train.run import Run
 from byhand.train.writing import run_text, settings

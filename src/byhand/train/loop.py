@@ -21,7 +21,7 @@ from byhand.files.normal import normal
 from byhand.files.tensors import usual_slopes
 from byhand.language import _
 from byhand.numbers.devices import to_numpy
-from byhand.spec import Parameter, parameters
+from byhand.parameters import Parameter, parameters
 from byhand.train.batches import Texts, held_out, share
 from byhand.train.checkpoints import Best, Checkpoints, State
 from byhand.train.evaluation import autocast, finite, mean_loss, perplexity, summed_loss

@@ -13,7 +13,8 @@ from byhand import forward
 from byhand.errors import InputError
 from byhand.language import _
 from byhand.models import open_model, open_spec
-from byhand.spec import ModelSpec, parameters
+from byhand.parameters import parameters
+from byhand.spec import ModelSpec
 from byhand.train.module import TorchModel
 from byhand.weights import Weights
 

@@ -15,8 +15,9 @@ from byhand.evaluate import Admitted, work_out
 from byhand.language import _
 from byhand.numbers.devices import to_numpy
 from byhand.numbers.tensors import Masked
+from byhand.parameters import Parameter, parameters
 from byhand.plan import Plan
-from byhand.spec import ModelSpec, Parameter, parameters, refuse_forward_only
+from byhand.spec import ModelSpec, refuse_forward_only
 from byhand.train.fusion import fused
 from byhand.train.learning import Learning
 from byhand.weights import Tensor as Weight

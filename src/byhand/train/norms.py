@@ -27,7 +27,8 @@ from byhand.errors import OutputError
 from byhand.files.normal import normal
 from byhand.language import _
 from byhand.models import open_spec
-from byhand.spec import NO_NORM, ModelSpec, Parameter, parameters
+from byhand.parameters import Parameter, parameters
+from byhand.spec import NO_NORM, ModelSpec
 from byhand.train.batches import NOTHING, Texts
 from byhand.train.corpora import open_corpus
 from byhand.train.figure import save_figure

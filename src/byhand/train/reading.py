@@ -19,7 +19,8 @@ from byhand.files.tree import List, Node, Scalar, Table, describe
 from byhand.language import _
 from byhand.model import Model
 from byhand.models import builtin_names, open_model, open_spec
-from byhand.spec import ModelSpec, parameters
+from byhand.parameters import parameters
+from byhand.spec import ModelSpec
 from byhand.train.corpora import Corpus, builtin_corpora, open_corpus
 from byhand.train.run import FORMATS, LARGEST_SEED, MOST, Optimizer, Run, Schedule, usual_warmup
 

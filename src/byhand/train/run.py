@@ -18,7 +18,8 @@ from byhand.files.normal import LARGEST_STD, SMALLEST_STD
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Unknown
-from byhand.spec import ModelSpec, parameters
+from byhand.parameters import parameters
+from byhand.spec import ModelSpec
 from byhand.tokens import Vocabulary
 from byhand.train.corpora import Corpus
 

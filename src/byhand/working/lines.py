@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from byhand.expression import ONE, Entry, Expression, Name, Negative, Number, Product, Quotient, Sum
+from byhand.parameters import parameters
 from byhand.plan import WEIGHT, Plan
-from byhand.spec import parameters
 
 Index = tuple[int, ...]
 E = Name("e")

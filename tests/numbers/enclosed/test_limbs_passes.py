@@ -19,6 +19,7 @@ from byhand.evaluate import work_out
 from byhand.numbers.base import ABSENT
 from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.limbs.operations import Limbs
+from byhand.parameters import parameters
 from byhand.plan import Plan
 from byhand.spec import (
     AttentionSpec,
@@ -28,7 +29,6 @@ from byhand.spec import (
     NormSpec,
     RotarySpec,
     over_root,
-    parameters,
 )
 from byhand.weights import Tensor, Weights
 from oracles.arb_pass import VANISHING, ArbPass

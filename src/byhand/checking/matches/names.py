@@ -34,8 +34,10 @@ from byhand.checking.matches.texts import Row
 from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.model import Model
+from byhand.names.families import MODULES
+from byhand.parameters import Parameter, parameters
 from byhand.plan import GRAD, WEIGHT, Plan
-from byhand.spec import NormSpec, Parameter, parameters
+from byhand.spec import NormSpec
 
 BYHAND, LENS, HUGGING_FACE, CACHE = "byhand", "transformer_lens", "huggingface", "cache"
 COUNT = "count."
@@ -156,9 +158,7 @@ class Known:
         """Tensors under the names that checkpoints have for them."""
         if self.model.family is None:
             return {}
-        from byhand.models.huggingface.families import FAMILIES
-
-        called = FAMILIES[self.model.family][1]
+        called = MODULES[self.model.family]
         known = self._weights
         found = {called.embedding: "embed.token"}
         found |= {theirs: ours for ours, theirs in called.weights_outside.items()}

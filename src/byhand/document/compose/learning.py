@@ -28,8 +28,8 @@ from byhand.language import _
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.optimizer import UPDATE, Rule, said
+from byhand.parameters import learned, size_of
 from byhand.plan import GRAD, WEIGHT
-from byhand.spec import learned, size_of
 
 if TYPE_CHECKING:
     from byhand.learning import Training, TrainingStep

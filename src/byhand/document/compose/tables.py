@@ -16,8 +16,8 @@ from byhand.document.compose.forms import Forms, floats, rational_cell, weight_c
 from byhand.document.parts import MASKED, Cell, Number, NumberRow, NumberTable
 from byhand.language import _
 from byhand.numbers.adjoints import UNCOUNTED
+from byhand.parameters import Parameter, parameters
 from byhand.plan import WEIGHT, Step
-from byhand.spec import Parameter, parameters
 from byhand.tracing import Trace
 from byhand.worked import Worked, weakest
 

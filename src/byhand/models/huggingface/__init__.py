@@ -59,7 +59,6 @@ def open_checkpoint(path: Path) -> Model:
         weights=weights,
         vocabulary=vocabulary,
         source=str(path),
-        family=read.family,
         ends=_ends(path, config),
         notes=(*read.notes, *notes),
     )

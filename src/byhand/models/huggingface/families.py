@@ -7,7 +7,7 @@ defaults.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from byhand.errors import SpecError, nearest
 from byhand.files.mapped import shown
@@ -16,17 +16,18 @@ from byhand.models.huggingface import gpt2, gpt_neox, llama
 from byhand.models.huggingface.config import Config
 from byhand.models.huggingface.keys import check_unread
 from byhand.models.huggingface.rope import Rope
-from byhand.models.huggingface.tensor_names import Names
+from byhand.names.families import MODULES
+from byhand.names.modules import Names
 from byhand.spec import ModelSpec
 
 Reader = Callable[[Config, str], tuple[ModelSpec, Rope | None]]
-FAMILIES: dict[str, tuple[str, Names, Reader]] = {
-    "gpt2": ("gpt2", gpt2.NAMES, gpt2.read),
-    "llama": ("llama", llama.NAMES, llama.read_llama),
-    "mistral": ("llama", llama.NAMES, llama.read_mistral),
-    "qwen2": ("llama", llama.NAMES, llama.read_qwen2),
-    "qwen3": ("llama", llama.NAMES, llama.read_qwen3),
-    "gpt_neox": ("gpt_neox", gpt_neox.NAMES, gpt_neox.read),
+FAMILIES: dict[str, tuple[str, Reader]] = {
+    "gpt2": ("gpt2", gpt2.read),
+    "llama": ("llama", llama.read_llama),
+    "mistral": ("llama", llama.read_mistral),
+    "qwen2": ("llama", llama.read_qwen2),
+    "qwen3": ("llama", llama.read_qwen3),
+    "gpt_neox": ("gpt_neox", gpt_neox.read),
 }
 
 
@@ -53,9 +54,10 @@ def read_family(config: Config, name: str) -> Read:
             message=_("byhand does not know models of type {kind}").format(kind=shown(kind)),
             hint=nearest(words, FAMILIES),
         )
-    family, names, read = FAMILIES[kind]
+    family, read = FAMILIES[kind]
     try:
         spec, rope = read(config, name)
     except SpecError as error:
         raise config.impossible(error) from None
-    return Read(spec, family, names, rope, check_unread(config, kind))
+    spec = replace(spec, family=family)
+    return Read(spec, family, MODULES[family], rope, check_unread(config, kind))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 
 from byhand.expression import Expression, Number, Quotient
 from byhand.language import _
+from byhand.models.huggingface.activations import ACTIVATIONS
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
-from byhand.models.huggingface.tensor_names import ACTIVATIONS, Names
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 
 
@@ -63,21 +62,3 @@ def _scale(width: int, by_width: bool, divisor: int) -> Expression | None:
         return None if divisor == 1 else Number(Fraction(1, divisor))
     scale = over_root(width)
     return scale if divisor == 1 else Quotient(scale, Number(Fraction(divisor)))
-
-
-NAMES = Names(
-    prefix="transformer.",
-    embedding="wte.weight",
-    heads=("lm_head.weight",),
-    outside={"embed.position": "wpe", "final.norm": "ln_f"},
-    layer="h.",
-    inside={
-        "attn.norm": "ln_1",
-        "attn.qkv": "attn.c_attn",
-        "attn.out": "attn.c_proj",
-        "mlp.norm": "ln_2",
-        "mlp.hidden": "mlp.c_fc",
-        "mlp.out": "mlp.c_proj",
-    },
-    leftovers=re.compile(r"(transformer\.)?h\.\d+\.attn\.(bias|masked_bias)"),
-)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 
 from byhand.language import _
+from byhand.models.huggingface.activations import ACTIVATIONS
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
 from byhand.models.huggingface.rope import Rope, read_rope
-from byhand.models.huggingface.tensor_names import ACTIVATIONS, Names
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 
 
@@ -59,24 +58,3 @@ def read(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
         layout="out_in",
     )
     return spec, rope
-
-
-NAMES = Names(
-    prefix="gpt_neox.",
-    embedding="embed_in.weight",
-    heads=("lm_head.weight", "embed_out.weight"),
-    outside={"final.norm": "final_layer_norm"},
-    layer="layers.",
-    inside={
-        "attn.norm": "input_layernorm",
-        "attn.qkv": "attention.query_key_value",
-        "attn.out": "attention.dense",
-        "mlp.norm": "post_attention_layernorm",
-        "mlp.hidden": "mlp.dense_h_to_4h",
-        "mlp.out": "mlp.dense_4h_to_h",
-    },
-    leftovers=re.compile(
-        r"(gpt_neox\.)?(layers\.\d+\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)"
-        r"|rotary_emb\.inv_freq)"
-    ),
-)

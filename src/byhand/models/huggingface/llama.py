@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from fractions import Fraction
 
 from byhand.language import _
+from byhand.models.huggingface.activations import ACTIVATIONS
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
 from byhand.models.huggingface.rope import Rope, read_rope
-from byhand.models.huggingface.tensor_names import ACTIVATIONS, Names
 from byhand.spec import (
     NO_NORM,
     AttentionSpec,
@@ -165,26 +164,3 @@ def _qwen_windows(config: Config, layers: int) -> list[int | None]:
         if LAYER_TYPES[kind] and (window is None or not used):
             raise config.refuse("layer_types", _("use_sliding_window and sliding_window"), kind)
     return [window if LAYER_TYPES[kind] else None for kind in types]
-
-
-NAMES = Names(
-    prefix="model.",
-    embedding="embed_tokens.weight",
-    heads=("lm_head.weight",),
-    outside={"final.norm": "norm"},
-    layer="layers.",
-    inside={
-        "attn.norm": "input_layernorm",
-        "attn.q": "self_attn.q_proj",
-        "attn.k": "self_attn.k_proj",
-        "attn.v": "self_attn.v_proj",
-        "attn.q_norm": "self_attn.q_norm",
-        "attn.k_norm": "self_attn.k_norm",
-        "attn.out": "self_attn.o_proj",
-        "mlp.norm": "post_attention_layernorm",
-        "mlp.gate": "mlp.gate_proj",
-        "mlp.hidden": "mlp.up_proj",
-        "mlp.out": "mlp.down_proj",
-    },
-    leftovers=re.compile(r"(model\.)?(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq"),
-)

@@ -15,7 +15,7 @@ from byhand.errors import InputError, ShapeError, nearest
 from byhand.files.mapped import BLOCK, FLOATS, Stored, shown, sides
 from byhand.language import _
 from byhand.models.huggingface.families import Read
-from byhand.spec import Parameter, parameters
+from byhand.parameters import Parameter, parameters
 from byhand.weights import Data, Tensor, Weights
 
 _BLOCK_NAME = re.compile(r"block\.(\d+)\.(.+)")

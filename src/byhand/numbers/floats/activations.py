@@ -9,6 +9,7 @@ cancel there.  `tests/numbers/test_erf.py` measures the bounds that numbers/READ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import pi, sqrt
 
 import numpy as np
@@ -16,8 +17,7 @@ import numpy as np
 from byhand.numbers.floats.erf import beyond
 from byhand.numbers.floats.formats import Data
 
-LINEAR = -2 * sqrt(2 / pi)
-CUBIC = LINEAR * 0.044715
+ROOTS = {"gelu_tanh": sqrt(2 / pi), "gelu_fast": 0.7978845608, "gelu_bloom": 0.79788456}
 CHUNK = 1 << 17  # entries done at a time, so that a dozen temporaries stay small
 
 
@@ -34,12 +34,39 @@ def silu(x: Data, out: Data) -> None:
     np.divide(x, out, out=out)
 
 
-def gelu_tanh(x: Data, out: Data) -> None:
-    """x·(1 + tanh u)/2, which is x/(1 + e^-2u), where u = √(2/π)·(x + 0.044715·x³)."""
+def sigmoid(x: Data, out: Data) -> None:
+    """1/(1 + e^-x)."""
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    out += x.dtype.type(1)
+    np.divide(x.dtype.type(1), out, out=out)
+
+
+def quick_gelu(x: Data, out: Data) -> None:
+    """x/(1 + e^(-1.702·x))."""
+    np.multiply(x, x.dtype.type(-1.702), out=out)
+    np.exp(out, out=out)
+    out += x.dtype.type(1)
+    np.divide(x, out, out=out)
+
+
+def tanh(x: Data, out: Data) -> None:
+    """(e^2x - 1)/(e^2x + 1)."""
+    np.tanh(x, out=out)
+
+
+def relu2(x: Data, out: Data) -> None:
+    """max(0, x)²."""
+    np.maximum(x, x.dtype.type(0), out=out)
+    out *= out
+
+
+def _gelu_tanh(root: float, x: Data, out: Data) -> None:
+    """x·(1 + tanh u)/2, which is x/(1 + e^-2u), where u = root·(x + 0.044715·x³)."""
     kind = x.dtype.type
     np.multiply(x, x, out=out)
-    out *= kind(CUBIC)
-    out += kind(LINEAR)
+    out *= kind(-2 * root * 0.044715)
+    out += kind(-2 * root)
     out *= x
     np.exp(out, out=out)
     out += kind(1)
@@ -65,7 +92,11 @@ def identity(x: Data, out: Data) -> None:
 ACTIVATIONS: Mapping[str, Callable[[Data, Data], None]] = {
     "relu": relu,
     "gelu": gelu,
-    "gelu_tanh": gelu_tanh,
+    **{kind: partial(_gelu_tanh, root) for kind, root in ROOTS.items()},
     "silu": silu,
+    "quick_gelu": quick_gelu,
+    "relu2": relu2,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
     "identity": identity,
 }

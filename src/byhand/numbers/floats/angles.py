@@ -29,12 +29,18 @@ def turns(
     return np.cos(angles), np.sin(angles)
 
 
-def sinusoids(positions: Sequence[int], width: int, base: Fraction) -> Data:
-    """sin and cos of position / base^(2i/width), at entries 2i and 2i + 1, in float64."""
+def sinusoids(positions: Sequence[int], width: int, base: Fraction, pairing: str) -> Data:
+    """sin and cos of position / base^(2i/width), at entries 2i and 2i + 1, in float64.
+
+    With the pairing "half": all sines, then all cosines.
+    """
     cos, sin = turns(positions, width, base, None)
     table = np.empty((len(positions), width), dtype=FLOAT64)
-    table[:, 0::2] = sin
-    table[:, 1::2] = cos[:, : width // 2]
+    sines, cosines = slice(0, width, 2), slice(1, width, 2)
+    if pairing == "half":
+        sines, cosines = slice(0, width - width // 2), slice(width - width // 2, width)
+    table[:, sines] = sin
+    table[:, cosines] = cos[:, : width // 2]
     return table
 
 

@@ -21,7 +21,7 @@ from byhand.numbers.floats.formats import Data, narrowed
 from byhand.numbers.floats.learning import Learning
 from byhand.numbers.floats.places import side_by_side
 from byhand.numbers.floats.products import times_matrix
-from byhand.numbers.floats.results import chosen_of, predict
+from byhand.numbers.floats.results import chosen_of, in_best_groups, predict
 from byhand.numbers.floats.system import quiet
 
 
@@ -41,8 +41,15 @@ class Floats(Learning):
             rows = rows * self._constant(scale)
         return self._give(rows, table)
 
-    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
-        return narrowed(sinusoids(positions, width, base), self.dtype)
+    def sinusoid(
+        self,
+        *,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str = "interleaved",
+    ) -> Array:
+        return narrowed(sinusoids(positions, width, base, pairing), self.dtype)
 
     @quiet(all="ignore")
     def add(self, x: Array, y: Array) -> Array:
@@ -90,13 +97,53 @@ class Floats(Learning):
         return self._give(result, x, by)
 
     @quiet(all="ignore")
-    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
+    def affine(
+        self,
+        x: Array,
+        *,
+        gain: Array | None = None,
+        bias: Array | None = None,
+        plus_one: bool = False,
+    ) -> Array:
         result = self._room(*x.shape)
-        factor = self._work.dtype.type(1) if gain is None else self._wide(gain)
+        one = self._work.dtype.type(1)
+        factor = one if gain is None else self._wide(gain) + one if plus_one else self._wide(gain)
         np.multiply(self._wide(x), factor, out=result)
         if bias is not None:
             result += self._wide(bias)
         return self._give(result, x, gain, bias)
+
+    # ------------------------------------------------------------------- entry by entry
+
+    @quiet(all="ignore")
+    def rescale(
+        self, x: Array, *, by: Expression | None = None, plus: Fraction | None = None
+    ) -> Array:
+        result = self._wide(x)
+        result = result if by is None else result * self._constant(by)
+        return self._give(result if plus is None else result + self._constant(plus), x)
+
+    @quiet(all="ignore")
+    def soft_cap(self, x: Array, *, cap: Fraction) -> Array:
+        limit = self._constant(cap)
+        return self._give(np.tanh(self._wide(x) / limit) * limit, x)
+
+    def clamp(
+        self, x: Array, *, least: Fraction | None = None, most: Fraction | None = None
+    ) -> Array:
+        result = self._wide(x)
+        if least is not None:
+            result = np.maximum(result, self._constant(least))
+        if most is not None:
+            result = np.minimum(result, self._constant(most))
+        return self._give(result, x)
+
+    @quiet(all="ignore")
+    def weigh(self, x: Array, by: Array) -> Array:
+        return self._give(self._wide(x) * self._wide(by), x, by)
+
+    def beside(self, x: Array, y: Array) -> Array:
+        return np.concatenate((x, np.broadcast_to(y, (len(x), *y.shape[1:]))), axis=-1)
 
     # ------------------------------------------------------------------- products
 
@@ -177,6 +224,7 @@ class Floats(Learning):
         *,
         table: Array | None = None,
         slopes: Array | None = None,
+        bias: Array | None = None,
         scale: Expression | None = None,
         cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
@@ -194,6 +242,8 @@ class Floats(Learning):
         if slopes is not None:
             distance = np.abs(np.subtract.outer(np.asarray(queries), np.asarray(keys)))
             result -= self._wide(slopes)[:, None, None] * distance.astype(result.dtype)
+        if bias is not None:
+            result += self._wide(bias)
         hidden = attention.hidden(mask)
         if table is not None:
             here = table[np.ix_(range(len(table)), queries, keys)]
@@ -202,8 +252,12 @@ class Floats(Learning):
                 hidden = np.ma.getmaskarray(here) | (False if hidden is None else hidden)
         if hidden is not None:
             np.copyto(result, 0, where=hidden)
-        result = self._give(result, q, k, slopes, table)
+        result = self._give(result, q, k, slopes, table, bias)
         return attention.masked(result, hidden, below=-np.inf)
+
+    def bucket_scores(self, table: Array, *, buckets: Sequence[Sequence[int]]) -> Array:
+        rows = np.asarray(buckets, dtype=np.intp)
+        return narrowed(self._wide(table)[rows].transpose(2, 0, 1), self.dtype)
 
     @quiet(all="ignore")
     def softmax(self, x: Array, *, sinks: Array | None = None) -> Array:
@@ -239,18 +293,48 @@ class Floats(Learning):
 
     # ------------------------------------------------------------------- experts
 
-    def choose(self, x: Array, *, count: int) -> Array:
-        chosen, tied = chosen_of(self._wide(x), count)
+    def choose(
+        self,
+        x: Array,
+        *,
+        count: int,
+        groups: int | None = None,
+        groups_chosen: int | None = None,
+        group_rule: str | None = None,
+    ) -> Array:
+        scores = self._wide(x)
+        tied: list[int] = []
+        if groups is not None and groups_chosen is not None:
+            scores, tied = in_best_groups(scores, groups, groups_chosen, group_rule)
+        chosen, also_tied = chosen_of(scores, count)
+        tied = sorted({*tied, *also_tied})
         self.notes += [Note("tied-experts", (position,)) for position in tied]
         return chosen.astype(self.dtype)
 
     @quiet(all="ignore")
-    def expert_shares(self, x: Array, chosen: Array, *, normalised: bool) -> Array:
+    def expert_shares(
+        self,
+        x: Array,
+        chosen: Array,
+        *,
+        normalised: bool,
+        alone: bool = False,
+        scale: Fraction | None = None,
+        eps: Fraction | None = None,
+    ) -> Array:
         data, away = self._wide(x), self._wide(chosen) == 0
-        if normalised:
-            data = np.where(away, data.dtype.type(-np.inf), data)
-        shares = attention.shares(data, self._room(*data.shape))
-        np.copyto(shares, 0, where=away)
+        if alone:
+            shares = np.where(away, data.dtype.type(0), data)
+            if normalised:
+                total = np.add.reduce(shares, axis=-1, keepdims=True)
+                shares = shares / (total if eps is None else total + self._constant(eps))
+        else:
+            if normalised:
+                data = np.where(away, data.dtype.type(-np.inf), data)
+            shares = attention.shares(data, self._room(*data.shape))
+            np.copyto(shares, 0, where=away)
+        if scale is not None:
+            shares = shares * self._constant(scale)
         return narrowed(shares, self.dtype)
 
     @quiet(all="ignore")

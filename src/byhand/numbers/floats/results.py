@@ -67,3 +67,14 @@ def chosen_of(x: Data, count: int) -> tuple[Data, list[int]]:
     ranked = np.take_along_axis(scores, order, axis=-1)
     tied = np.flatnonzero(ranked[..., count - 1] == ranked[..., count])
     return chosen, [int(row) for row in tied]
+
+
+def in_best_groups(x: Data, groups: int, count: int, rule: str | None) -> tuple[Data, list[int]]:
+    """The scores, -∞ outside the best groups; and the rows in which groups were tied."""
+    each = x.reshape(*x.shape[:-1], groups, -1)
+    if rule == "top2":
+        best = np.sort(each, axis=-1)[..., -2:].sum(axis=-1)
+    else:
+        best = each.max(axis=-1)
+    kept, tied = chosen_of(best, count)
+    return np.where(kept[..., None], each, x.dtype.type(-np.inf)).reshape(x.shape), tied

@@ -42,7 +42,7 @@ class Tensors(Learning):
         return self._give(rows, table)
 
     def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
-        return self.admit(sinusoids(positions, width, base))
+        return self.admit(sinusoids(positions, width, base, "interleaved"))
 
     def add(self, x: Array, y: Array) -> Array:
         return self._give(x + y, x, y)

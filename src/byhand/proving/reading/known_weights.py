@@ -27,7 +27,7 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Printed, Unknown, Within
 from byhand.numbers.floats.formats import FORMATS, Format
-from byhand.spec import learned
+from byhand.parameters import learned
 from byhand.weights import Data, Tensor, Weights
 
 DECIMALS = 60  # of numbers that are not rational

@@ -18,8 +18,8 @@ from byhand.document.parts import Column, Facts, Grid, LeftOut, Part
 from byhand.document.parts.verdicts import VerdictTable
 from byhand.document.words import whole
 from byhand.language import _
+from byhand.parameters import Parameter
 from byhand.plan import WEIGHT, Step
-from byhand.spec import Parameter
 
 SLUG = "parameters"
 MOST_STATISTICS = 400_000_000  # largest model whose statistics are computed

@@ -11,8 +11,8 @@ from byhand.document.media.json.records import write_document
 from byhand.document.media.json.trace import TraceData, proof_data
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.optimizer import UPDATE, Rule
+from byhand.parameters import size_of
 from byhand.plan import GRAD, WEIGHT
-from byhand.spec import size_of
 
 if TYPE_CHECKING:
     from byhand.learning import Training, TrainingStep

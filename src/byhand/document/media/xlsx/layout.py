@@ -16,8 +16,8 @@ from byhand.document.media.xlsx.training import DOWN, StepPage, step_page
 from byhand.document.words import Place, place_of, whole
 from byhand.errors import InputError
 from byhand.language import _
+from byhand.parameters import Parameter, parameters
 from byhand.plan import WEIGHT, Plan, Step
-from byhand.spec import Parameter, parameters
 
 MOST_CELLS = 150_000  # with numbers: about 100,000 weights and a text of some tens of tokens
 MOST_TRAINED = 50_000  # with a training step, after which all of them are worked out anew

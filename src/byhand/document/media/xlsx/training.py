@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from byhand.document.media.xlsx.cells import Cell, Table
 from byhand.language import _
 from byhand.optimizer import UPDATE
+from byhand.parameters import Parameter, learned
 from byhand.plan import GRAD, WEIGHT, Plan
-from byhand.spec import Parameter, learned
 
 GRADIENT = "~gradient"  # of a weight: its gradient beside it
 NORM = f"{UPDATE}norm"

@@ -1,4 +1,7 @@
-"""The names of tensors in each family, and of the activations that all families share."""
+"""The modules of a family of checkpoints: what its files and its torch modules are called.
+
+One table a family, read twice: for the tensors of a folder, and for the steps of a dump.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-
-ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_python_tanh": "gelu_tanh",
-    "gelu_accurate": "gelu_tanh",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-    "linear": "identity",
-}
 
 
 @dataclass(frozen=True)
