@@ -55,15 +55,18 @@ def test_packed_data_is_unpacked_when_needed_and_not_kept_for_ever(
         "q", opening, (2,), np.dtype(np.float64), kept=False, stored="Q4_K", bits=Fraction(9, 2)
     )
     assert (tensor.stored, tensor.bits, opened) == ("Q4_K", Fraction(9, 2), [])
-    assert tensor.data.tolist() == [1.5, -2.0] and not tensor.data.flags.writeable
+    assert tensor.data.tolist() == [1.5, -2.0]
+    assert not tensor.data.flags.writeable
     assert opened == ["q"]  # one of the last that were unpacked
     monkeypatch.setattr("byhand.weights.RECENT", 0)
     _RECENT.hold(np.zeros(1))  # others came after it
     assert _RECENT.size == 0
     held = tensor.data
-    assert opened == ["q", "q"] and tensor.data is held  # held by this test alone
+    assert opened == ["q", "q"]
+    assert tensor.data is held
     del held
-    assert tensor.data[0] == 1.5 and opened == ["q", "q", "q"]
+    assert tensor.data[0] == 1.5
+    assert opened == ["q", "q", "q"]
 
 
 def test_a_tensor_tells_its_bits_unless_its_numbers_are_written_out() -> None:
