@@ -31,9 +31,7 @@ def _experts(stacked: str, single: str, *names: str) -> dict[str, Place]:
     plain = ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
     return {
         ours: (Piece(f"{single}.{{expert}}.{name}"), *pieces, Piece(other))
-        for (ours, pieces), name, other in zip(
-            _stacked(stacked).items(), names, plain, strict=True
-        )
+        for (ours, pieces), name, other in zip(_stacked(stacked).items(), names, plain, strict=True)
     }
 
 

@@ -32,7 +32,11 @@ def plain_mlp(config: Config, key: str = "intermediate_size", bias: bool = False
 
 
 def with_experts(
-    config: Config, mlp: MlpSpec, names: tuple[str, str | None], usual: tuple[int, int | None], **more: Any
+    config: Config,
+    mlp: MlpSpec,
+    names: tuple[str, str | None],
+    usual: tuple[int, int | None],
+    **more: Any,
 ) -> MlpSpec:
     """So many experts like this MLP; names = (the key of their count, another name of it).
 
@@ -41,7 +45,9 @@ def with_experts(
     config.asked.update(IGNORED)
     key, also = names
     experts = config.whole(key, usual[0], also=also, most=MOST_EXPERTS)
-    chosen = config.whole("num_experts_per_tok", NEEDED if usual[1] is None else usual[1], most=MOST_EXPERTS)
+    chosen = config.whole(
+        "num_experts_per_tok", NEEDED if usual[1] is None else usual[1], most=MOST_EXPERTS
+    )
     return replace(mlp, experts=experts, chosen=chosen, **more)
 
 

@@ -17,8 +17,8 @@ from byhand.numbers.base import Array, Note, Prediction
 from byhand.numbers.floats import attention
 from byhand.numbers.floats.activations import ACTIVATIONS
 from byhand.numbers.floats.angles import sinusoids, turns_in
-from byhand.numbers.floats.formats import Data, narrowed
 from byhand.numbers.floats.experts import Experts, expert_by_expert
+from byhand.numbers.floats.formats import Data, narrowed
 from byhand.numbers.floats.places import side_by_side
 from byhand.numbers.floats.products import times_matrix
 from byhand.numbers.floats.results import predict
