@@ -216,7 +216,7 @@ def work_out(
     `given` holds values, by address, that replace those of steps (a Worked one is taken as it is).
     With `plan.only([address], given=…)` a single step is worked out again from given inputs.  With
     `keep`, other values are dropped after their last reader; `sink` sees each step before that.
-    Weights are dropped likewise, unless they come admitted.  `revise` may replace the value of a
+    Weights are always dropped then, unless they come admitted.  `revise` may replace the value of a
     step, once it is worked out or given; later steps read the new value.
     """
     ids = {"tokens": tuple(tokens), "source": source, "target": target, "targets": targets}
@@ -237,15 +237,14 @@ def work_out(
         done[step.address] = worked = revise(worked) if revise else worked
         if sink:
             sink(worked)
-        if keep is not None:
-            over = [read for read in (*step.reads, step.address)
-                    if last_reader.get(read, step.address) == step.address]  # fmt: skip
-            for address in over:
-                if address.startswith(WEIGHT):
-                    if admitted is not weights:
-                        admitted.drop(address.removeprefix(WEIGHT))
-                elif address not in keep:
-                    done.pop(address, None)
+        over = [read for read in (*step.reads, step.address)
+                if last_reader.get(read, step.address) == step.address]  # fmt: skip
+        for address in over:
+            if address.startswith(WEIGHT):
+                if admitted is not weights:
+                    admitted.drop(address.removeprefix(WEIGHT))
+            elif keep is not None and address not in keep:
+                done.pop(address, None)
     return done
 
 
@@ -344,8 +343,8 @@ class Admitted:
 
     def unknown(self, name: str) -> bool:
         """Whether some entry of a tensor is Unknown."""
-        data = self.weights[name].data
-        return data.dtype == np.object_ and any(isinstance(x, Unknown) for x in data.flat)
+        tensor = self.weights[name]
+        return not tensor.floats and any(isinstance(x, Unknown) for x in tensor.data.flat)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.values:
