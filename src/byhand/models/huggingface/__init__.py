@@ -22,6 +22,7 @@ from byhand.models.huggingface.folder import (
     stored_tensors,
     without_weights,
 )
+from byhand.models.huggingface.quantised import unpacked
 from byhand.models.huggingface.tensors import read_weights
 from byhand.spec import ModelSpec
 from byhand.tokens import Ids, Tokenizer
@@ -52,7 +53,9 @@ def open_checkpoint(path: Path) -> Model:
         raise refuse_file(path) if is_weights(path) else without_weights(path)
     config = config_of(path)
     read = read_family(config, name_of(path))
-    weights = read_weights(read, stored_tensors(path), str(path))
+    turned = read.spec.layout == "in_out"
+    tensors, told = unpacked(config, stored_tensors(path), str(path), turned)
+    weights = read_weights(read, tensors, str(path))
     vocabulary, notes = _vocabulary(path, read.spec.vocab)
     return Model(
         spec=read.spec,
@@ -60,7 +63,7 @@ def open_checkpoint(path: Path) -> Model:
         vocabulary=vocabulary,
         source=str(path),
         ends=_ends(path, config),
-        notes=(*read.notes, *notes),
+        notes=(*read.notes, *told, *notes),
     )
 
 

@@ -7,29 +7,34 @@ tensor are checked on first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from functools import partial
 from itertools import islice
+from math import prod
 
 import numpy as np
 
 from byhand.errors import InputError, ShapeError, nearest
-from byhand.files.mapped import BLOCK, FLOATS, Stored, shown, sides
+from byhand.files.mapped import BLOCK, Stored, shown, sides
 from byhand.language import _
 from byhand.models.huggingface.families import Read
+from byhand.models.huggingface.quantised import Quantised
 from byhand.names.pieces import EXPERT, Form, Source
 from byhand.parameters import Parameter, parameters
 from byhand.spec import AttentionSpec
 from byhand.weights import Data, Tensor, Weights
 
 MOST_TOLD = 7  # missing tensors that are looked for
+Entry = Stored | Quantised
 
 
-def read_weights(read: Read, stored: Mapping[str, Stored], where: str) -> Weights:
+def read_weights(read: Read, stored: Mapping[str, Entry], where: str) -> Weights:
     """All the tensors the spec needs; InputError for one that is missing, extra or misshapen."""
     return _Reader(read, stored, where).weights()
 
 
 class _Reader:
-    def __init__(self, read: Read, stored: Mapping[str, Stored], where: str) -> None:
+    def __init__(self, read: Read, stored: Mapping[str, Entry], where: str) -> None:
         self.read = read
         self.stored = stored
         self.where = where
@@ -107,7 +112,7 @@ class _Reader:
             hint=nearest(extra[0][:200], known),
         )
 
-    def fits(self, parameter: Parameter, source: Source, stored: Stored) -> None:
+    def fits(self, parameter: Parameter, source: Source, stored: Entry) -> None:
         form = self.in_file(parameter, source)
         if stored.shape != form.shape:
             raise ShapeError(
@@ -142,7 +147,7 @@ class _Reader:
                 return self.read.spec.encoder.blocks[int(layer)].attention
         return None
 
-    def transposed(self, found: Stored, side: str) -> str:
+    def transposed(self, found: Entry, side: str) -> str:
         """The note on a tensor that fits transposed: which others do, and which are square."""
         others, square = [], []
         for name, source in self.sources.items():
@@ -170,18 +175,25 @@ class _Reader:
     def tensor(self, name: str, source: Source) -> Tensor:
         parameter = self.wanted[name]
         stored = [self.stored[file] for file in self.files(name, source)]
-        dtype = np.result_type(*{FLOATS[each.dtype] for each in stored})
-        head = self.stored.get(self.head)
-        if name == "embed.token" and self.read.spec.tied and head is not None:
-            self.fits(parameter, source, head)
-            both = stored[0], head
-            return Tensor.at(name, lambda: _tied(*both), parameter.shape, dtype)
-        return Tensor.at(name, self.opening(parameter, source, stored), parameter.shape, dtype)
+        dtype = np.result_type(*{each.holds for each in stored})
+        return Tensor.at(
+            name,
+            self.opening(parameter, source, stored),
+            parameter.shape,
+            dtype,
+            kept=not any(each.packed for each in stored),
+            stored=" + ".join(dict.fromkeys(each.dtype for each in stored)),
+            bits=_bits(stored),
+        )
 
     def opening(
-        self, parameter: Parameter, source: Source, stored: list[Stored]
+        self, parameter: Parameter, source: Source, stored: list[Entry]
     ) -> Callable[[], Data]:
         """What opens a parameter: a view of one tensor, or those of all experts, stacked."""
+        head = self.stored.get(self.head)
+        if parameter.name == "embed.token" and self.read.spec.tied and head is not None:
+            self.fits(parameter, source, head)
+            return partial(_tied, stored[0], head)
         form, attn = self.form(parameter), self.attention(parameter.name)
         if EXPERT not in source.file:
             return lambda: source.taken(stored[0].finite(), form, attn)
@@ -199,7 +211,14 @@ class _Reader:
         return made
 
 
-def _tied(embedding: Stored, head: Stored) -> Data:
+def _bits(stored: list[Entry]) -> Fraction:
+    """What an entry takes in the files."""
+    sizes = [prod(each.shape) for each in stored]
+    total = sum(each.bits * size for each, size in zip(stored, sizes, strict=True))
+    return Fraction(total, max(1, sum(sizes)))
+
+
+def _tied(embedding: Entry, head: Entry) -> Data:
     """The embedding, after checking that the tied head holds the same numbers."""
     ours, theirs = embedding.finite(), head.array()
     rows = max(1, BLOCK // max(1, ours.shape[1]))
