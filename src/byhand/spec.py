@@ -113,6 +113,7 @@ class EncoderSpec:
     embed_norm: NormSpec = NO_NORM
     final_norm: NormSpec = NO_NORM
     relative: RelativeSpec | None = None
+    first_row: int = 0  # the row of position 0 in a learned table; those before it are not used
 
     def __post_init__(self) -> None:
         if self.vocab is not None:
@@ -167,6 +168,8 @@ class ModelSpec:
     logit_scale: Expression | None = None
     logit_cap: Fraction | None = None  # c: logits x become c·tanh(x/c); None: they stay
     encoder: EncoderSpec | None = None
+    first_row: int = 0  # the row of position 0 in a learned table; those before it are not used
+    fixed_bias: bool = False  # the head's bias was set, not learned
     in_place: bool = False  # the logits of a position are about the word there, not the next one
 
     def __post_init__(self) -> None:
