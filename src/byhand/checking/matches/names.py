@@ -35,6 +35,7 @@ from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.model import Model
 from byhand.names.families import MODULES
+from byhand.names.pieces import EXPERT
 from byhand.parameters import Parameter, parameters
 from byhand.plan import GRAD, WEIGHT, Plan
 from byhand.spec import NormSpec
@@ -158,19 +159,16 @@ class Known:
         """Tensors under the names that checkpoints have for them."""
         if self.model.family is None:
             return {}
-        called = MODULES[self.model.family]
-        known = self._weights
-        found = {called.embedding: "embed.token"}
-        found |= {theirs: ours for ours, theirs in called.weights_outside.items()}
-        for layer in range(len(self.plan.spec.blocks)):
-            found |= {
-                f"{called.layer}{layer}.{theirs}": f"block.{layer}.{ours}"
-                for ours, theirs in called.weights_inside.items()
-            }
-        found |= {called.prefix + theirs: ours for theirs, ours in found.items()}
-        head = "head" if "head" in known else "embed.token"
-        found |= dict.fromkeys(called.heads, head)
-        return {theirs: known[ours] for theirs, ours in found.items() if ours in known}
+        called, known = MODULES[self.model.family], self._weights
+        found = {
+            source.file: parameter
+            for prefix in ("", called.prefix)
+            for name, parameter in known.items()
+            for source in called.sources(name, prefix, self.plan.spec.layout)
+            if not source.rules and EXPERT not in source.file  # else it is another tensor
+        }
+        head = known.get("head", known["embed.token"])
+        return found | dict.fromkeys(called.heads, head)
 
     # ------------------------------------------------------------------ near names
 
