@@ -16,13 +16,14 @@ from typing import Any
 
 from byhand import forward, repeating
 from byhand.errors import ByhandError, Undecided
-from byhand.evaluate import Job, pencil_sized, work_out
+from byhand.evaluate import Job, Revise, pencil_sized, work_out
 from byhand.generating.generation import Chosen, Generation
 from byhand.language import _
 from byhand.missing_bits import Shortfall, distance_of_foremost
 from byhand.numbers.base import Prediction
 from byhand.numbers.enclosed.enclosure import Enclosing, Enclosure
 from byhand.plan import Plan
+from byhand.proving.choices import settling
 from byhand.proving.digits import (
     ASK_EXACT,
     check_digits,
@@ -93,7 +94,8 @@ class ProvenGeneration(Generation):
         full = -(-len(tokens) // BLOCK) * BLOCK
         full = full if context is None else min(full, context)
         times = 1 + min(full - len(tokens), self.last - len(tokens))
-        if not (self._causal and repeating.can_repeat(self.numbers)) or (
+        chooses = any(block.mlp and block.mlp.experts for block in self.model.spec.blocks)
+        if not (self._causal and repeating.can_repeat(self.numbers) and not chooses) or (
             times < FEWEST and full not in self._plans
         ):
             return super()._work_out()
@@ -104,6 +106,10 @@ class ProvenGeneration(Generation):
         job = Job(self.model, self._plans[full], self.numbers, "", filled, None, wanted)
         trace = self._passes.work(job, keep=wanted, progress=self.progress, times=times)
         return {name: last_row(trace, name, len(tokens) - 1) for name in wanted}
+
+    def _revise(self, plan: Plan) -> Revise | None:
+        """Settles choices of experts with equal scores."""
+        return settling(plan, self.model.weights, None, {})
 
     def _raise_to(self, bits: int) -> None:
         """Starts again with more bits."""

@@ -85,7 +85,7 @@ GPT_OSS = _family(
     },
 )
 
-_SIGMOID = {
+_SIGMOID: Mapping[str, Place] = {
     "mlp.router": "mlp.gate",
     "mlp.choice_bias": piece("mlp.gate", weight=".e_score_correction_bias"),
 }

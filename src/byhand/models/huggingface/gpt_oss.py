@@ -8,8 +8,8 @@ from fractions import Fraction
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, Config
 from byhand.models.huggingface.mixtures import SMALL, Body, biased, windows_of
-from byhand.models.huggingface.routers import plain_mlp, with_experts
 from byhand.models.huggingface.rope import Keys
+from byhand.models.huggingface.routers import plain_mlp, with_experts
 from byhand.spec import AttentionSpec, MlpSpec, ModelSpec
 
 ALPHA, LIMIT = Fraction(1702, 1000), Fraction(7)

@@ -24,7 +24,9 @@ SMALL, SMALLER = Fraction(1, 100_000), Fraction(1, 1_000_000)  # eps of norms
 
 def read_mixtral(config: Config, name: str) -> ModelSpec:
     """The spec of a Mixtral config."""
-    body = Body.of(config, kv_heads=8, eps=SMALL, rope=Keys(base=Fraction(1_000_000)), head_dim=True)
+    body = Body.of(
+        config, kv_heads=8, eps=SMALL, rope=Keys(base=Fraction(1_000_000)), head_dim=True
+    )
     window = config.whole_or_none("sliding_window", most=LONGEST_CONTEXT)
     names = ("num_local_experts", "num_experts")
     mlp = with_experts(config, plain_mlp(config), names, (8, 2))
