@@ -210,6 +210,7 @@ def unwrapped(name: str) -> str:
 
 
 POSITIONS = ("pos", "query", "key")
+SOURCE = ("source", "source_query", "source_key")  # likewise, of the text that an encoder reads
 VOCABULARY, OUTPUTS = "vocab", "outputs"
 _NAME = re.compile(r"\s*(?P<name>[^\[\]]*?)\s*(?:\[(?P<inside>.*)\])?\s*", re.DOTALL)
 _PLACE = re.compile(r"""\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^,"'\[\]]*))\s*""")
@@ -289,7 +290,7 @@ def index_of(
 
 
 def _looked_up(word: Word, named: Named, axis: str, row: Row, model: Model) -> int:
-    if axis not in (VOCABULARY, OUTPUTS, *POSITIONS):
+    if axis not in (VOCABULARY, OUTPUTS, *POSITIONS, *SOURCE):
         raise AddressError(
             _("there are no tokens along this axis"),
             where=named.name,
@@ -298,10 +299,12 @@ def _looked_up(word: Word, named: Named, axis: str, row: Row, model: Model) -> i
         )
     if axis == OUTPUTS:
         return model.outputs.id(word.text)
-    id = model.vocabulary.id(word.text)
+    read = axis in SOURCE
+    id = (model.source_vocabulary if read else model.vocabulary).id(word.text)
     if axis == VOCABULARY:
         return id
-    found = [place for place, token in enumerate(row.tokens) if token == id]
+    ids = row.source.tokens if read and row.source else row.tokens
+    found = [place for place, token in enumerate(ids) if token == id]
     if len(found) != 1:
         raise AddressError(
             _("{token} does not name one position").format(token=repr(word.text[:40])),
@@ -311,7 +314,7 @@ def _looked_up(word: Word, named: Named, axis: str, row: Row, model: Model) -> i
             if found
             else _("no such token in the text"),
         )
-    return row.before + found[0]
+    return (row.padding(axis) or (0, 0))[0] + found[0]
 
 
 # ------------------------------------------------------------------ hooks inside a norm
