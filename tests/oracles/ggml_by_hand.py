@@ -17,7 +17,9 @@ def half(block: bytes, at: int) -> Fraction:
     word = block[at] + 256 * block[at + 1]
     sign, exponent, rest = word >> 15, word >> 10 & 31, word & 1023
     assert exponent != 31, "infinite"
-    value = Fraction(rest, 1 << 24) if exponent == 0 else Fraction(1024 + rest) * _two(exponent - 25)
+    value = (
+        Fraction(rest, 1 << 24) if exponent == 0 else Fraction(1024 + rest) * _two(exponent - 25)
+    )
     return -value if sign else value
 
 
@@ -31,7 +33,7 @@ def signed(byte: int) -> int:
 
 
 def nibble(block: bytes, start: int, place: int, run: int) -> int:
-    """4 bits: in each 2·run entries, those of the first half are the lower halves of `run` bytes."""
+    """4 bits: of each 2·run entries, the first half are the lower halves of `run` bytes."""
     group, inside = divmod(place, 2 * run)
     byte = block[start + group * run + inside % run]
     return byte >> 4 if inside >= run else byte & 15

@@ -77,9 +77,11 @@ def vocabulary_of(contents: Contents, size: int) -> tuple[Tokenizer, tuple[str, 
     elif kind == "gpt2" and words.text("pre", "default") in PATTERNS:
         made = words.merged()
     else:
-        note = _("byhand does not read its tokenizer, {kind}: the text is ids from 0 to {last}")
+        note = _("byhand does not read its tokenizer ({kind}): the text is ids from 0 to {last}")
         name = kind if kind != "gpt2" else f"{kind}, {words.text('pre')}"
-        return Ids(size), (note.format(kind=shown(name or _("nothing")), last=size - 1),)
+        if not kind or kind in ("none", "no_vocab"):
+            note = _("the file has no tokenizer: the text is ids from 0 to {last}")
+        return Ids(size), (note.format(kind=shown(name), last=size - 1),)
     tokenizer = tokenizer_of(json.dumps(made), size, str(contents.path))
     return tokenizer, tuple(tokenizer.notes)
 
