@@ -13,13 +13,14 @@ from byhand.files.mapped import shown
 from byhand.language import _
 from byhand.models.huggingface.config import Config
 from byhand.models.huggingface.decoders import DECODERS
+from byhand.models.huggingface.experts import EXPERTS
 from byhand.models.huggingface.family import Buffers, Family
 from byhand.models.huggingface.keys import check_unread
 from byhand.names.families import MODULES
 from byhand.names.modules import Names
 from byhand.spec import ModelSpec
 
-FAMILIES: dict[str, Family] = {**DECODERS}
+FAMILIES: dict[str, Family] = {**DECODERS, **EXPERTS}
 
 
 @dataclass(frozen=True)
