@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from byhand.cli.choosing import beside_options
 from byhand.cli.printing import talk
 from byhand.cli.speaking import MODEL, as_command, flag, json_option, later, option
 from byhand.errors import UsageError
@@ -39,6 +40,7 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, bu
 @click.argument("model", metavar="MODEL")
 @click.argument("arguments", metavar="[CLAIMS…] [TEXT]", nargs=-1)
 @option("--text", "TEXT", later("the text, where it could be taken for a file"))
+@beside_options
 @option("--target", "WORD", later("the word that should come next: the loss is judged by it"))
 @option(
     "--precision",
@@ -81,6 +83,8 @@ def command(
     model: str,
     arguments: tuple[str, ...],
     text: str | None,
+    source: str | None,
+    segments: tuple[int, ...] | None,
     target: str | None,
     precision: str | None,
     optimizer: str | None,
@@ -107,6 +111,8 @@ def command(
             open_model(model),
             *asked.claims,
             text=asked.text,
+            source=source,
+            segments=segments,
             target=target,
             precision=precision,
             optimizer=optimizer,

@@ -26,8 +26,8 @@ from byhand.language import _
 
 CLAIMS, GIVEN = "claims", "given"
 LABELS = ("name", "student")
-HEADING = ("text", "target", "precision", "optimizer", "about", "marks", *LABELS)
-AS_IT_STANDS = ("text", "target")
+HEADING = ("text", "source", "target", "precision", "optimizer", "about", "marks", *LABELS)
+AS_IT_STANDS = ("text", "source", "target")
 NOTHING = ("", "null")
 WORDS = ("next", "tokens", "hook_tokens", "input_ids")  # lines whose values are tokens
 POINTING = "direction."
@@ -56,6 +56,7 @@ def sheet_of(source: str, table: Table) -> Sheet:
             *(replace(entry_of(name, node), given=True) for name, node in given.items()),
         ),
         text=_heading(table, "text"),
+        read_text=_heading(table, "source"),
         target=_heading(table, "target"),
         precision=_heading(table, "precision"),
         optimizer=_heading(table, "optimizer"),
