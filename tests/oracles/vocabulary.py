@@ -155,7 +155,7 @@ class Truth(Balls):
             worth = self._balls(x) if alone else each(arb.exp, self._balls(x))
             taken = worth * chosen
             if normalised:
-                whole = taken.sum(axis=-1, keepdims=True) + number(eps or 0)
+                whole = taken.sum(axis=-1, keepdims=True) + number((alone and eps) or 0)
             else:
                 whole = arb(1) if alone else worth.sum(axis=-1, keepdims=True)
             return taken / whole * number(1 if scale is None else scale)

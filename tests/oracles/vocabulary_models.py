@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from byhand import forward
+from byhand.evaluate import work_out
 from byhand.expression import parse
+from byhand.numbers.base import Numbers
 from byhand.parameters import parameters
 from byhand.plan import Plan
 from byhand.rope_scaling import Scaling
@@ -34,6 +36,7 @@ from byhand.spec import (
     over_root,
 )
 from byhand.weights import Tensor, Weights
+from byhand.worked import Worked
 
 D, HEADS, WIDTH = 6, 2, 4
 CAPS = (None, Fraction(5, 2), Fraction(50))
@@ -60,9 +63,10 @@ class Model:
             head_outputs=True,
         )
 
-    @property
-    def given(self) -> dict[str, Any]:
-        return {} if self.source is None else {"source": self.source}
+    def work(self, numbers: Numbers, **more: Any) -> dict[str, Worked]:
+        return work_out(
+            self.plan(), self.weights, self.tokens, numbers, source=self.source, target=1, **more
+        )
 
 
 class Drawn:

@@ -43,7 +43,9 @@ class Sampler:
         floats = (self.random.standard_normal(shape) * size).astype(np.float32)
         return self.system.admit(floats), TRUTH.admit(floats)
 
-    def both(self, operation: str, ours: dict[str, Any], real: dict[str, Any], **more: Any) -> float:
+    def both(
+        self, operation: str, ours: dict[str, Any], real: dict[str, Any], **more: Any
+    ) -> float:
         """Works it out on both sides; the largest part of a radius that was used."""
         made = getattr(self.system, operation)(**ours, **more)
         return contained(self.system, made, getattr(TRUTH, operation)(**real, **more), finite=False)
