@@ -172,7 +172,12 @@ class _Drawn:
         if turn % 2:
             return MlpSpec(**settings)
         experts, chosen, groups, kept, rule = self.one_of(
-            ((4, 2, 2, 1, "top2"), (4, 2, 2, 1, "max"), (4, 1, 4, 2, "max"), (3, 2, None, None, "max"))
+            (
+                (4, 2, 2, 1, "top2"),
+                (4, 2, 2, 1, "max"),
+                (4, 1, 4, 2, "max"),
+                (3, 2, None, None, "max"),
+            )
         )
         shared = self.one_of((None, 2))
         scoring = self.one_of(("softmax", "sigmoid"))
@@ -231,9 +236,13 @@ class _Drawn:
     def model(self, vocab: int) -> ModelSpec:
         encoder = self.encoder() if self.number % 3 == 2 else None
         relative = self.one_of((None, RelativeSpec(4, 6)))
-        blocks = (self.block(self.number, relative=relative is not None, cross=encoder is not None),)
+        blocks = (
+            self.block(self.number, relative=relative is not None, cross=encoder is not None),
+        )
         position = self.one_of(("none", "learned", "sinusoidal"))
-        head = HeadSpec(self.one_of(ACTIVATIONS), self.norm(), self.maybe()) if self.maybe() else None
+        head = (
+            HeadSpec(self.one_of(ACTIVATIONS), self.norm(), self.maybe()) if self.maybe() else None
+        )
         return ModelSpec(
             name="today",
             vocab=vocab,

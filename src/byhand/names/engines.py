@@ -152,8 +152,9 @@ def tensor_names(spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[st
             for address in row.address.split():
                 step = known.get(_at(address, layer))
                 if step is not None:
-                    yield step, TensorName(
-                        _at(row.name, layer), _at(address, layer), row.axes, row.what
+                    yield (
+                        step,
+                        TensorName(_at(row.name, layer), _at(address, layer), row.axes, row.what),
                     )
                     break
 

@@ -224,7 +224,9 @@ def _map(table: Table) -> NameMap:
                 example='"layer.{L}.q": block.{L}.attn.q'
             ),
         )
-    return NameMap(tuple(_rule(theirs, node, first) for theirs, node in names.entries.items()), skip)
+    return NameMap(
+        tuple(_rule(theirs, node, first) for theirs, node in names.entries.items()), skip
+    )
 
 
 def _texts(node: Node) -> Iterator[str]:

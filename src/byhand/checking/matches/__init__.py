@@ -212,7 +212,9 @@ class _Matching:
             self._leave_aside(entry, error.message, error.hint, True)
 
     def _leave_aside(self, entry: Entry, reason: str, hint: str | None, misfit: bool) -> None:
-        self.unmatched.append(Unmatched(entry.said or entry.name, entry.source, reason, hint, misfit))
+        self.unmatched.append(
+            Unmatched(entry.said or entry.name, entry.source, reason, hint, misfit)
+        )
 
     def _claims(self, entry: Entry) -> Iterator[tuple[int, Claim]]:
         named, found = self._found(entry)
