@@ -1,7 +1,7 @@
 """Small models with what today's have: each number draws another mixture of the newer options.
 
 Norms behind a sublayer, gains of 1 + w, caps, clips, factors, latent and cross-attention, scores by
-distance, encoders, segments, and experts that are chosen within groups and stand beside shared ones.
+distance, encoders, segments, and experts that are chosen within groups, beside shared ones.
 """
 
 from __future__ import annotations
@@ -172,7 +172,12 @@ class _Drawn:
         if turn % 2:
             return MlpSpec(**settings)
         experts, chosen, groups, kept, rule = self.one_of(
-            ((4, 2, 2, 1, "top2"), (4, 2, 2, 1, "max"), (4, 1, 4, 2, "max"), (3, 2, None, None, "max"))
+            (
+                (4, 2, 2, 1, "top2"),
+                (4, 2, 2, 1, "max"),
+                (4, 1, 4, 2, "max"),
+                (3, 2, None, None, "max"),
+            )
         )
         shared = self.one_of((None, 2))
         scoring = self.one_of(("softmax", "sigmoid"))
@@ -189,7 +194,7 @@ class _Drawn:
             share_scale=self.one_of((Fraction(1), Fraction(5, 2))),
             share_eps=Fraction(self.one_of((0, 1)), 64) if scoring == "sigmoid" else Fraction(0),
             shared=shared,
-            shared_gate=shared is not None and self.maybe(),
+            shared_gate=shared is not None and turn % 4 == 0,
         )
 
     # ------------------------------------------------------------------ the whole
@@ -231,9 +236,13 @@ class _Drawn:
     def model(self, vocab: int) -> ModelSpec:
         encoder = self.encoder() if self.number % 3 == 2 else None
         relative = self.one_of((None, RelativeSpec(4, 6)))
-        blocks = (self.block(self.number, relative=relative is not None, cross=encoder is not None),)
+        blocks = (
+            self.block(self.number, relative=relative is not None, cross=encoder is not None),
+        )
         position = self.one_of(("none", "learned", "sinusoidal"))
-        head = HeadSpec(self.one_of(ACTIVATIONS), self.norm(), self.maybe()) if self.maybe() else None
+        head = (
+            HeadSpec(self.one_of(ACTIVATIONS), self.norm(), self.maybe()) if self.maybe() else None
+        )
         return ModelSpec(
             name="today",
             vocab=vocab,

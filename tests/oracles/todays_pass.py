@@ -84,7 +84,9 @@ class TodaysPass(TorchPass):
             x = x + rows
         x = self._norm(f"{stack}embed.norm", side.embed_norm, x)
         if side.relative is not None:
-            found = self.w[f"{stack}relative"][_buckets(side.relative, self.places)].permute(2, 0, 1)
+            found = self.w[f"{stack}relative"][_buckets(side.relative, self.places)].permute(
+                2, 0, 1
+            )
             self.distances[stack] = self.found[f"{stack}relative"] = found
         for layer, block in enumerate(side.blocks):
             x = self._todays_block(stack, f"{stack}block.{layer}", block, x, read)
@@ -131,15 +133,15 @@ class TodaysPass(TorchPass):
             thinking = asking
         else:
             thinking = before("mlp", block.mlp_norm, entering if block.parallel else x)
-        out = self._norm(f"{at}.mlp.after", block.mlp_after, self._mlp(f"{at}.mlp", block.mlp, thinking))
+        out = self._norm(
+            f"{at}.mlp.after", block.mlp_after, self._mlp(f"{at}.mlp", block.mlp, thinking)
+        )
         onto = thinking if block.from_norm and not block.parallel else x
         return added("mlp", block.mlp_norm, onto, out)
 
     # ------------------------------------------------------------------ attention
 
-    def _attend(
-        self, stack: str, at: str, attn: AttentionSpec, x: Tensor, read: Tensor
-    ) -> Tensor:
+    def _attend(self, stack: str, at: str, attn: AttentionSpec, x: Tensor, read: Tensor) -> Tensor:
         if attn.latent is not None:
             q, k, v = self._latent(at, attn, attn.latent, x)
         else:
@@ -195,7 +197,9 @@ class TodaysPass(TorchPass):
         still = attn.d_head - turned
         few = x
         if latent.query_rank is not None:
-            few = self._norm(f"{at}.q_latent_norm", latent.query_norm, self._linear(f"{at}.q_latent", x))
+            few = self._norm(
+                f"{at}.q_latent_norm", latent.query_norm, self._linear(f"{at}.q_latent", x)
+            )
         q = self._linear(f"{at}.q_wide", few).view(n, attn.heads, attn.d_head).transpose(0, 1)
         q_nope, q_pe = q.split([still, turned], dim=-1)
         down, k_pe = self._linear(f"{at}.kv_latent", x).split([latent.rank, turned], dim=-1)
