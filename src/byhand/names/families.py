@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from byhand.names.decoders import DECODERS
 from byhand.names.encoders import ENCODERS
+from byhand.names.mixtures import MIXTURES
 from byhand.names.modules import Names
 
-MODULES: Mapping[str, Names] = {**DECODERS, **ENCODERS}
+MODULES: Mapping[str, Names] = {**DECODERS, **MIXTURES, **ENCODERS}

@@ -15,6 +15,7 @@ from byhand.language import _
 from byhand.models.huggingface.config import Config
 from byhand.models.huggingface.decoders import DECODERS
 from byhand.models.huggingface.encoders import ENCODERS
+from byhand.models.huggingface.experts import EXPERTS
 from byhand.models.huggingface.family import Buffers, Family
 from byhand.models.huggingface.keys import check_unread
 from byhand.names.families import MODULES
@@ -22,7 +23,7 @@ from byhand.names.modules import Names
 from byhand.spec import ModelSpec
 
 Tensors = Callable[[], Collection[str]]
-FAMILIES: dict[str, Family] = {**DECODERS, **ENCODERS}
+FAMILIES: dict[str, Family] = {**DECODERS, **EXPERTS, **ENCODERS}
 
 
 @dataclass(frozen=True)
