@@ -1,18 +1,19 @@
 """The functions of byhand, such as `byhand.trace`: each does a whole job in one call.
 
 The functions share some arguments.  `model` is a built-in name, a model file, the folder of a
-checkpoint or a Model.  `text` is the model's own unless given.  `numbers` is "exact", "digits 12"
-(12 proven significant digits of every number), "decimals 3" (every line rounded, as with a pencil),
-a float format, or a number system.  The formats are "float64", "float32", "bfloat16" and "float16".
-Without `numbers`, models of up to 2,000 parameters are exact and larger ones floats.  `exact=True`,
-`digits=12`, `decimals=3` and `float="float32"` say the same, as on the command line.  With a
-`device` the work is done with torch: "cpu", "cuda", "cuda:1".  Options that exclude each other are
-refused in the words of the command line.
+checkpoint or a Model.  `text` is the model's own unless given.  An encoder reads the `source`, and
+`segments` are the kind of each token, of a model that has several.  `numbers` is "exact", "digits
+12" (12 proven significant digits of every number), "decimals 3" (every line rounded, as with a
+pencil), a float format, or a number system.  The formats are "float64", "float32", "bfloat16" and
+"float16".  Without `numbers`, models of up to 2,000 parameters are exact and larger ones floats.
+`exact=True`, `digits=12`, `decimals=3` and `float="float32"` say the same, as on the command line.
+With a `device` the work is done with torch: "cpu", "cuda", "cuda:1".  Options that exclude each
+other are refused in the words of the command line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -39,6 +40,8 @@ def trace(
     model: str | Path | Model,
     text: str | None = None,
     *,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     numbers: str | Numbers | None = None,
     device: str | None = None,
     target: str | int | None = None,
@@ -79,6 +82,8 @@ def trace(
         opened,
         text,
         numbers_for(opened, chosen),
+        source=source,
+        segments=segments,
         target=as_word(opened, "target", target),
         losses=losses,
         backward=backward,
@@ -96,6 +101,7 @@ def traces(
     model: str | Path | Model,
     texts: Iterable[str],
     *,
+    sources: Iterable[str] | None = None,
     numbers: str | Numbers | None = None,
     device: str | None = None,
     only: str | Iterable[str] = (),
@@ -104,6 +110,8 @@ def traces(
     **spelled: Unpack[Spelled],
 ) -> Iterator[Trace]:
     """The traces of several `texts`, one after another, with `only` and `heads` as in `trace`.
+
+    `sources` are what an encoder reads, one for each text.
 
     What texts share is made once: the weights as numbers, and the precision that digits take.  On a
     GPU the pass over texts of one length is prepared once and then repeated.
@@ -126,6 +134,7 @@ def traces(
         opened,
         (texts,) if isinstance(texts, str) else texts,
         lambda: numbers_for(opened, chosen),
+        sources,
         only=(only,) if isinstance(only, str) else tuple(only),
         head_outputs=heads,
     )
@@ -161,6 +170,8 @@ def generate(
     model: str | Path | Model,
     text: str | None = None,
     *,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     count: int = 20,
     temperature: float | None = None,
     top_k: int | None = None,
@@ -190,6 +201,8 @@ def generate(
         opened,
         text,
         numbers_for(opened, chosen, many=True),
+        source=source,
+        segments=segments,
         count=count,
         temperature=temperature,
         top_k=top_k,
@@ -204,6 +217,8 @@ def check(
     model: str | Path | Model,
     *claims: Any,
     text: str | None = None,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     target: str | int | None = None,
     precision: str | None = None,
     optimizer: str | None = None,
@@ -217,8 +232,10 @@ def check(
     `claims` are files (YAML, JSON, CSV, xlsx, npz, safetensors, a folder of golden files or of npy
     files, the text of llama-eval-callback), mappings of names to arrays, or what `byhand.capture`
     recorded.  Names are byhand's, TransformerLens's, Hugging Face's or those of vLLM, llama.cpp,
-    MLX, Flax and ONNX; `names`, a file or a mapping, explains any others.  The loss is judged by the `target`.  `precision` is what the claimant worked in
-    ("float32", "bfloat16", "transformers:bfloat16", "decimals:2"); without it, the claims tell.
+    MLX, Flax and ONNX; `names`, a file or a mapping, explains any others.
+
+    The loss is judged by the `target`.  `precision` is what the claimant worked in ("float32",
+    "bfloat16", "transformers:bfloat16", "decimals:2"); without it, the claims tell.
     Updates are judged by the `optimizer`, "adamw lr=0.001 weight_decay=0.1 step=1" for example.
     Without `suspects`, no cause is looked for.  Without any claims, those of the document that a
     built-in model comes from are checked.  Claims are judged in numbers that bound every rounding,
@@ -241,6 +258,8 @@ def check(
         opened,
         claims,
         text,
+        source=source,
+        segments=segments,
         target=as_word(opened, "target", target),
         precision=precision,
         optimizer=optimizer,
@@ -254,6 +273,8 @@ def explain(
     model: str | Path | Model,
     text: str | None = None,
     *,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     position: int | None = None,
     token: str | int | None = None,
     against: str | int | None = None,
@@ -291,6 +312,8 @@ def explain(
         text,
         numbers_for(opened, chosen),
         digits=chosen.digits,
+        source=source,
+        segments=segments,
         position=position,
         token=as_word(opened, "token", token),
         against=as_word(opened, "against", against),
@@ -326,6 +349,8 @@ def book(
     text: str | None = None,
     *,
     out: str | Path,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     target: str | int | None = None,
     claims: Any = None,
     at: str | Iterable[str] = (),
@@ -375,6 +400,8 @@ def book(
             opened,
             text,
             called=None if isinstance(model, Model) else str(model),
+            source=source,
+            segments=segments,
             target=as_word(opened, "target", target),
             claims=given,
             at=(at,) if isinstance(at, str) else at,

@@ -74,7 +74,7 @@ def _square(source: str | None) -> tuple[str, str, str]:
 def _queries_keys_values(
     w: Sheet, run: Pass, at: str, attn: AttentionSpec, x: str, source: str | None
 ) -> list[str]:
-    """q, k and v (without queries v alone), clipped, normalised and turned as the model does."""
+    """q, k and v (without queries v alone), normalised, clipped and turned as the model does."""
     reads = [("x", x)] * 3
     sheets = [w] * 3
     if source is not None:
@@ -97,22 +97,16 @@ def _queries_keys_values(
                 found.append(wide)
                 continue
             found.append(linear(sheet, run.spec, f"{at}.{name}", read, axes, bias, heads))
-    if attn.clip is not None:
-        for place, (name, axes, _heads, _bias, normed) in enumerate(kinds):
-            if attn.normed != "width" or normed is None or normed.kind == "none":
-                found[place] = clamp(
-                    sheets[place - len(kinds)],
-                    f"{at}.{name}_clipped",
-                    axes,
-                    (name, found[place]),
-                    least=-attn.clip,
-                    most=attn.clip,
-                )
     for place, (name, axes, _heads, _bias, normed) in enumerate(kinds):
         if normed is not None and normed.kind != "none" and attn.normed != "width":
             sheet = sheets[place - len(kinds)]
             found[place] = norm(sheet, f"{at}.{name}_norm", normed, found[place], axes)
             sheet.also(f"{at}.{name}_norm", found[place])
+    if attn.clip is not None:
+        for place, (name, axes, *_rest) in enumerate(kinds):
+            within = {"least": -attn.clip, "most": attn.clip}
+            sheet, read = sheets[place - len(kinds)], (name, found[place])
+            found[place] = clamp(sheet, f"{at}.{name}_clipped", axes, read, **within)
     if attn.rotary:
         frequencies = _frequencies(w, run, at, attn.rotary)
         for place, name in enumerate("qk"):
@@ -130,13 +124,11 @@ def _over_width(
     read: tuple[str, str],
     bias: bool,
 ) -> str:
-    """q or k of all heads side by side, clipped and normalised as one row, then cut into heads."""
+    """q or k of all heads side by side, normalised as one row, then cut into heads."""
     name, heads, normed = kind
     axes = ("pos", f"{name}_width")
     w.sizes[axes[1]] = heads * attn.d_head
     x = linear(w, run.spec, f"{at}.{name}", read, axes, bias)
-    if attn.clip is not None:
-        x = clamp(w, f"{at}.{name}_clipped", axes, (name, x), least=-attn.clip, most=attn.clip)
     x = norm(w, f"{at}.{name}_norm", normed, x, axes)
     w.also(f"{at}.{name}_norm", x)
     cut = QUERIES if name == "q" else KEYS

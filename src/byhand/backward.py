@@ -9,9 +9,10 @@ gradient of its result gives to what it reads: this is the chain rule, one line 
     grad.X.via.Y      where several steps read X: what comes back through one of them, Y.
                       The sum of these terms is grad.X
 
-Conventions: the slope of ReLU at 0 is 0.  The next token (argmax) has no gradient.  Tables of
-scores, slopes and frequencies are not learned, so they have none either.  docs/backward.md derives
-each rule.
+Conventions: the slope of ReLU at 0 is 0, and a limit passes the gradient on where it is just met.
+The next token (argmax) and the choice of experts have no gradient.  Tables of scores, slopes,
+frequencies and biases of a choice are not learned, so they have none either.  docs/backward.md
+derives each rule.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from byhand.errors import InputError
 from byhand.language import _
 from byhand.plan import GRAD, Plan, Step
 from byhand.reverse_sheet import ReverseSheet
-from byhand.spec import refuse_forward_only
+from byhand.sublayers import shown_scale
 
 ROOTS = ("mean_loss", "loss")  # what a gradient may be of, the first that the plan has
 QKV = ("queries", "keys", "values")
@@ -35,7 +36,6 @@ def adjoint(plan: Plan) -> Plan:
     root = next((name for name in ROOTS if name in plan.known), None)
     if root is None:
         raise InputError(_("a gradient needs a loss"), hint=_("give a target"))
-    refuse_forward_only(plan.spec, _("the way back"))
     b = ReverseSheet(plan, root)
     _loss(b, plan[root])
     for step in reversed(plan.steps):
@@ -110,10 +110,11 @@ def _split_heads(b: ReverseSheet, step: Step, grad: str) -> None:
     if len(terms) < b.readers[packed]:
         return
     cuts = sorted(map(b.plan.__getitem__, terms), key=lambda cut: cut.attributes["start"])
-    reads = {name: terms[cut.address] for name, cut in zip(QKV, cuts, strict=True)}
+    reads = {name: terms[cut.address] for name, cut in zip(QKV, cuts, strict=False)}
     starts = tuple(cut.attributes["start"] for cut in cuts)
-    stride = step.attributes["stride"]
-    formula, sides = "the columns of q, k and v", b.sides(packed)
+    stride = max(cut.attributes["stride"] for cut in cuts)
+    names = [cut.address.rpartition(".")[2] for cut in cuts]
+    formula, sides = f"the columns of {', '.join(names[:-1])} and {names[-1]}", b.sides(packed)
     b.terms[packed] = {
         "": b.line(GRAD + packed, "pack_heads", formula, sides, reads, starts=starts, stride=stride)
     }
@@ -123,6 +124,23 @@ def _merge_heads(b: ReverseSheet, step: Step, grad: str) -> None:
     heads, _positions, width = b.sides(step.inputs["x"])[1]
     settings = {"start": 0, "heads": heads, "width": width, "stride": width}
     b.give(step, "x", "split_heads", "the columns of each head", {"x": grad}, **settings)
+
+
+def _beside(b: ReverseSheet, step: Step, grad: str) -> None:
+    """Each part gets its columns back; where heads share it, the sum over these heads."""
+    width = b.sides(step.inputs["x"])[1][-1]
+    heads = step.shape[0]
+    for role, start in (("x", 0), ("y", width)):
+        axes, shape = b.sides(step.inputs[role])
+        cut = {"start": start, "width": shape[-1]}
+        if shape[0] == heads:
+            b.give(step, role, "columns", "its columns of grad", {"x": grad}, **cut)
+        elif b.wanted(step.inputs[role]):
+            address = b.term(step.inputs[role], step.address) + ".heads"
+            sides = (step.axes[0], *axes[1:]), (heads, *shape[1:])
+            each = b.line(address, "columns", "its columns of grad", sides, {"x": grad}, **cut)
+            formula = "Σ over the heads that share it"
+            b.give(step, role, "sum_groups", formula, {"x": each}, heads=shape[0])
 
 
 def _join(b: ReverseSheet, step: Step, grad: str) -> None:
@@ -136,12 +154,18 @@ def _join(b: ReverseSheet, step: Step, grad: str) -> None:
 
 def _affine(b: ReverseSheet, step: Step, grad: str) -> None:
     """x·gain + bias: gain and bias are shared by all rows, so they get the sums over the rows."""
-    if "gain" in step.inputs:
-        b.give(step, "x", "affine", "grad · gain", {"x": grad, "gain": step.inputs["gain"]})
-    else:
+    x, gain = step.inputs["x"], step.inputs.get("gain")
+    if gain is None:
         b.pass_on(step, "x", grad)
-    b.give(step, "gain", "column_sums", "Σ_pos grad · x", {"x": grad, "by": step.inputs["x"]})
-    b.give(step, "bias", "column_sums", "Σ_pos grad", {"x": grad})
+    else:
+        plus_one = step.attributes.get("plus_one")
+        formula = "grad · (1 + gain)" if plus_one else "grad · gain"
+        b.give(step, "x", "affine", formula, {"x": grad, "gain": gain}, plus_one=plus_one)
+        each = len(b.sides(gain)[1]) > 1 or None if b.wanted(gain) else None
+        b.give(step, "gain", "column_sums", "Σ_pos grad · x", {"x": grad, "by": x}, each=each)
+    bias = step.inputs.get("bias", "")
+    each = len(b.sides(bias)[1]) > 1 or None if b.wanted(bias) else None
+    b.give(step, "bias", "column_sums", "Σ_pos grad", {"x": grad}, each=each)
 
 
 def _normalize(b: ReverseSheet, step: Step, grad: str) -> None:
@@ -194,6 +218,16 @@ def _rotate(b: ReverseSheet, step: Step, grad: str) -> None:
 def _scores(b: ReverseSheet, step: Step, grad: str) -> None:
     """scale·q·k: q gets the keys, k the queries, each weighted by the scores' gradients."""
     q, k, scale = step.inputs["q"], step.inputs["k"], step.attributes.get("scale")
+    if b.wanted(step.inputs.get("bias", "")):
+        b.give(step, "bias", "unmasked", "grad, 0 where masked", {"x": grad})
+    if (cap := step.attributes.get("cap")) is not None:
+        seen = {name: step.attributes.get(name) for name in ("scale", "mask", "queries", "keys")}
+        formula, reads = "q·k, scaled: before the cap", {"q": q, "k": k}
+        at = f"{GRAD}{step.address}"
+        products = b.line(f"{at}.products", "scores", formula, step.sides, reads, **seen)
+        reads = {"grad": grad, "x": products}
+        formula = f"grad · (1 - tanh²(products/{cap}))"
+        grad = b.line(f"{at}.bent", "cap_back", formula, step.sides, reads, cap=cap)
     b.give(step, "q", "along_keys", "scale · Σ_key grad·k", {"x": grad, "y": k}, scale=scale)
     _to_keys(b, step, "k", "scale · Σ_query grad·q", {"x": grad, "y": q}, scale=scale)
 
@@ -203,6 +237,16 @@ def _softmax(b: ReverseSheet, step: Step, grad: str) -> None:
     dot = _row_dots(b, step, grad)
     reads = {"weights": step.address, "grad": grad, "dot": dot}
     b.give(step, "x", "softmax_back", "weights · (grad - dot)", reads)
+    rest = {"weights": step.address, "dot": dot}
+    b.give(step, "sinks", "sinks_back", "-Σ_query (1 - Σ_key weights) · dot", rest)
+
+
+def _bucket_scores(b: ReverseSheet, step: Step, grad: str) -> None:
+    """A bucket gets the gradients of all queries and keys that read it."""
+    rows = b.sides(step.inputs["table"])[1][0]
+    buckets = step.attributes["buckets"]
+    formula = "Σ grad where the bucket was read"
+    b.give(step, "table", "bucket_back", formula, {"grad": grad}, buckets=buckets, rows=rows)
 
 
 def _mix(b: ReverseSheet, step: Step, grad: str) -> None:
@@ -251,6 +295,71 @@ def _activate(b: ReverseSheet, step: Step, grad: str) -> None:
     b.give(step, "x", "multiply", "grad · slope", {"x": grad, "y": slope})
 
 
+def _rescale(b: ReverseSheet, step: Step, grad: str) -> None:
+    """by·x + plus: the gradient times the same factor."""
+    by = step.attributes.get("by")
+    if by is None:
+        return b.pass_on(step, "x", grad)
+    b.give(step, "x", "rescale", f"grad{shown_scale(by)}", {"x": grad}, by=by)
+
+
+def _soft_cap(b: ReverseSheet, step: Step, grad: str) -> None:
+    """c·tanh(x/c): its slope is 1 - tanh²(x/c)."""
+    cap = step.attributes["cap"]
+    reads = {"grad": grad, "x": step.inputs["x"]}
+    b.give(step, "x", "cap_back", f"grad · (1 - tanh²(x/{cap}))", reads, cap=cap)
+
+
+def _clamp(b: ReverseSheet, step: Step, grad: str) -> None:
+    """Within the limits the gradient as it is, beyond them 0."""
+    limits = {name: step.attributes.get(name) for name in ("least", "most")}
+    reads = {"grad": grad, "x": step.inputs["x"]}
+    b.give(step, "x", "clamp_back", "grad where x is within the limits, else 0", reads, **limits)
+
+
+# ------------------------------------------------------------------ experts
+
+
+def _weigh(b: ReverseSheet, step: Step, grad: str) -> None:
+    """by·x, row by row: the row gets the gradient times its number, which gets their product."""
+    x, by = step.inputs["x"], step.inputs["by"]
+    b.give(step, "x", "weigh", "grad · by", {"x": grad, "by": by})
+    b.give(step, "by", "row_dots", "Σ x·grad", {"x": x, "y": grad}, kept=True)
+
+
+def _combine(b: ReverseSheet, step: Step, grad: str) -> None:
+    """Σ shares·answers: an answer gets its share of the gradient, a share their product."""
+    x, shares = step.inputs["x"], step.inputs["shares"]
+    b.give(step, "x", "spread", "share · grad", {"grad": grad, "shares": shares})
+    b.give(step, "shares", "expert_dots", "Σ answer·grad", {"x": x, "grad": grad})
+
+
+def _expert_linear(b: ReverseSheet, step: Step, grad: str) -> None:
+    """x·W + b of each expert; an x that all experts read gets the sum over them."""
+    x, layout = step.inputs["x"], step.attributes["layout"]
+    back = {"x": grad, "weight": step.inputs["weight"]}
+    turned = "grad·Wᵀ" if layout == "in_out" else "Wᵀ·grad"
+    axes, shape = b.sides(x)
+    if len(axes) == 3:
+        b.give(step, "x", "expert_linear", turned, back, layout=OTHER[layout])
+    elif b.wanted(x):
+        address = b.term(x, step.address) + ".experts"
+        sides = (step.axes[0], *axes), (step.shape[0], *shape)
+        each = b.line(address, "expert_linear", turned, sides, back, layout=OTHER[layout])
+        b.give(step, "x", "sum_experts", "Σ over the experts", {"x": each})
+    product = "Σ_pos x·grad" if layout == "in_out" else "Σ_pos grad·x"
+    b.give(step, "weight", "expert_outer", product, {"x": x, "grad": grad}, layout=layout)
+    b.give(step, "bias", "expert_sums", "Σ_pos grad", {"x": grad})
+
+
+def _expert_shares(b: ReverseSheet, step: Step, grad: str) -> None:
+    """Shares of the chosen: what raises one lowers the others.  The choice itself is fixed."""
+    x, chosen = step.inputs["x"], step.inputs["chosen"]
+    reads = {"x": x, "chosen": chosen, "shares": step.address, "grad": grad}
+    formula = "the chosen's share of grad, less what the sum takes back"
+    b.give(step, "x", "expert_shares_back", formula, reads, **step.attributes)
+
+
 ADJOINTS: Mapping[str, Callable[[ReverseSheet, Step, str], None]] = {
     "add": _add,
     "multiply": _multiply,
@@ -270,4 +379,13 @@ ADJOINTS: Mapping[str, Callable[[ReverseSheet, Step, str], None]] = {
     "softmax": _softmax,
     "mix": _mix,
     "activate": _activate,
+    "beside": _beside,
+    "rescale": _rescale,
+    "soft_cap": _soft_cap,
+    "clamp": _clamp,
+    "bucket_scores": _bucket_scores,
+    "weigh": _weigh,
+    "combine": _combine,
+    "expert_linear": _expert_linear,
+    "expert_shares": _expert_shares,
 }

@@ -14,7 +14,7 @@ from typing import Protocol
 from byhand.errors import TextError
 from byhand.language import _
 from byhand.numbers.adjoints import UNCOUNTED
-from byhand.tokens import Tokenizer
+from byhand.tokens import Source, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Batch:
     targets: tuple[int, ...]
     lengths: tuple[int, ...]  # of the texts
     texts: tuple[str, ...] = ()
+    source: Source | None = None  # what the encoder reads beside one text
+    segments: tuple[int, ...] | None = None  # the kind of each token, where one was given
 
     @property
     def positions(self) -> tuple[int, ...] | None:
@@ -60,6 +62,9 @@ class Reader(Protocol):
     def outputs(self) -> Tokenizer:
         """The words that are answered."""
 
+    def read(self, text: str) -> tuple[int, ...]:
+        """The ids of a text."""
+
 
 def following_ids(model: Reader, ids: Sequence[int], target: int | None) -> tuple[int, ...]:
     """What should come after each token: the next one of the text, and at its end the target."""
@@ -89,7 +94,7 @@ def read_batch(
         raise _no_target(model.outputs)
     tokens, targets, lengths = list[int](), list[int](), list[int]()
     for text in texts:
-        ids = model.vocabulary.encode(text)
+        ids = model.read(text)
         following = following_ids(model, ids, target)
         if shifted and target is None:
             ids, following = ids[:-1], following[:-1]

@@ -49,6 +49,7 @@ from byhand.models.records import record_of
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import Numbers
 from byhand.optimizer import Rule
+from byhand.reading import beside
 from byhand.tracing import Trace
 
 PENCIL_ENTRIES = 6_000
@@ -70,6 +71,8 @@ def make_edition(
     text: str | None = None,
     *,
     called: str | None = None,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     target: str | None = None,
     claims: Sequence[Any] | None = None,
     at: Iterable[str] = (),
@@ -87,7 +90,9 @@ def make_edition(
     """
     opened = model if isinstance(model, Model) else models.open_model(model)
     name = called or models.called(model)
-    job = evaluate.prepare(opened, text, numbers or _usual(opened), target=target)
+    job = evaluate.prepare(
+        opened, text, numbers or _usual(opened), source=source, segments=segments, target=target
+    )
     if digits is None:
         trace = job.work(progress=progress)
     else:
@@ -97,21 +102,23 @@ def make_edition(
     asked = tuple(at)
     for address in asked:  # raises an AddressError before the long work
         shape_at(read_address(address), trace.plan, opened.weights)
+    command = command_on(name, text, source, trace.segments)
     sources = _own_document(opened, trace) if claims is None else tuple(claims)
     if not sources:
-        return edition_of(
-            trace, command_on(name, text), called=name, target=target, asked=asked, learning=True
-        )
+        return edition_of(trace, command, called=name, target=target, asked=asked, learning=True)
     from byhand.checking.marking import mark
 
     return edition_of(
         trace,
-        command_on(name, text),
+        command,
         called=name,
         target=target,
         asked=asked,
         learning=True,
-        claims=Claims(mark(opened, sources, trace.text, target=target), trace),
+        claims=Claims(
+            mark(opened, sources, trace.text, source=source, segments=segments, target=target),
+            trace,
+        ),
         claims_from=_("The document behind this model")
         if claims is None
         else words.joined([Path(str(s)).name for s in sources if isinstance(s, str | Path)]),
@@ -175,7 +182,10 @@ def one_step_of(trace: Trace, parameters: int, scale: str, window: Window) -> On
         if trace.model.output_words is not None:
             text = _("There is nothing to predict: this text has no target.")
         return OneStep(rule, why_not=text)
-    batch = Batch(trace.text, trace.tokens, targets, (len(trace.tokens),))
+    length = (len(trace.tokens),)
+    batch = Batch(
+        trace.text, trace.tokens, targets, length, source=trace.source, segments=trace.segments
+    )
     lesson = Lesson(trace.model, batch)
     numbers = trace.numbers if trace.numbers.learns else _usual(trace.model)
     why_not, after, failed = "", None, None
@@ -219,9 +229,19 @@ def scale_of(inventory: Inventory, trace: Trace) -> str:
     return TOY if inventory.total <= TOY_PARAMETERS and entries <= TOY_ENTRIES else LARGE
 
 
-def command_on(called: str, text: str | None) -> str:
+def command_on(
+    called: str,
+    text: str | None,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
+) -> str:
     """The arguments of `byhand trace` for the same trace: the model, and any text but its own."""
-    return quote(called) if text is None else f"{quote(called)} {quote(text)}"
+    said = [called] if text is None else [called, text]
+    if source is not None:
+        said += ["--source", source]
+    if segments is not None:
+        said += ["--segments", ",".join(map(str, segments))]
+    return " ".join(map(quote, said))
 
 
 def _usual(model: Model) -> Numbers:
@@ -291,6 +311,7 @@ def notebook_passage(trace: Trace) -> str:
         whole = plan(
             trace.model.spec,
             len(trace.tokens),
+            **beside(trace.source, trace.segments),
             target=trace.target is not None,
             losses=trace.targets is not None,
             head_outputs=apart,

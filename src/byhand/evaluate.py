@@ -16,14 +16,14 @@ import numpy as np
 from byhand import forward
 from byhand.backward import adjoint
 from byhand.batch import read_batch
-from byhand.errors import ByhandError, InputError, ShapeError, Undecided
+from byhand.errors import ByhandError, ShapeError, Undecided
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers, Unknown
-from byhand.options import does_not_fit
 from byhand.parameters import size_of
 from byhand.passes import no_key
 from byhand.plan import GRAD, SCORES, WEIGHT, Plan, Step
+from byhand.reading import Source, read
 from byhand.tracing import Trace
 from byhand.weights import Tensor, Weights
 from byhand.worked import Missing, Worked
@@ -48,6 +48,8 @@ class Job:
     target: int | None = None
     asked: tuple[str, ...] = ()  # the steps asked for; empty: all of the plan
     targets: tuple[int, ...] | None = None  # the next id after each position, or UNCOUNTED
+    source: Source | None = None  # what the encoder reads, where there is one
+    segments: tuple[int, ...] | None = None  # the kind of each token, where one was given
 
     def work(
         self,
@@ -72,6 +74,7 @@ class Job:
             self.numbers,
             target=self.target,
             targets=self.targets,
+            source=None if self.source is None else self.source.tokens,
             progress=progress,
             keep=keep,
             sink=sink,
@@ -95,6 +98,8 @@ class Job:
             self.target,
             self.asked,
             targets=self.targets,
+            source=self.source,
+            segments=self.segments,
         )
 
 
@@ -103,6 +108,8 @@ def prepare(
     text: str | None = None,
     numbers: Numbers | None = None,
     *,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     target: str | None = None,
     losses: bool = False,
     backward: bool = False,
@@ -112,26 +119,24 @@ def prepare(
 ) -> Job:
     """The job of one text: all steps, or just the steps asked for and what they need.
 
-    Without a text, the model's own is taken; without numbers, exact ones.  A target asks for the
-    loss.  `losses` asks for the losses at all positions, against the text shifted by one, and for
-    their mean.  `backward` asks for the gradients of the mean loss, if there is one, else of the
-    loss; without a target it asks for losses too.  `only` asks for steps, `at` for steps together
-    with what they read.  Who asks for `grad.…` or `losses` by name has asked for them.
+    Without a text, the model's own is taken; without numbers, exact ones.  The `source` is what an
+    encoder reads, `segments` the kind of each token.  A target asks for the loss.  `losses` asks
+    for the losses at all positions, against the text shifted by one, and for their mean.
+    `backward` asks for the gradients of the mean loss, if there is one, else of the loss; without a
+    target it asks for losses too.  `only` asks for steps, `at` for steps together with what they
+    read.  Who asks for `grad.…` or `losses` by name has asked for them.
     """
     only, at = tuple(only), tuple(at)
     backward = backward or any(name.startswith(GRAD) for name in (*only, *at))
     losses = losses or not {"losses", "mean_loss", "targets"}.isdisjoint((*only, *at))
-    words, target = words_of(model, text, target)
-    goal = None if target is None else model.outputs.id(target)
+    found = read(model, text, source=source, segments=segments, target=target)
+    goal = None if found.target is None else model.outputs.id(found.target)
     losses = losses or (backward and goal is None)
-    if losses:
-        batch = read_batch(model, (words,), target=goal)
-        tokens, targets = batch.tokens, batch.targets
-    else:
-        tokens, targets = model.vocabulary.encode(words), None
+    targets = read_batch(model, (found.text,), target=goal).targets if losses else None
     plan = forward.plan(
         model.spec,
-        len(tokens),
+        len(found.tokens),
+        **found.beside,
         target=goal is not None,
         losses=losses,
         head_outputs=head_outputs,
@@ -148,21 +153,10 @@ def prepare(
         from byhand.numbers.exact import Exact
 
         numbers = Exact()
-    return Job(model, plan, numbers, words, tokens, goal, tuple(dict.fromkeys(asked)), targets)
-
-
-def words_of(model: Model, text: str | None, target: str | None) -> tuple[str, str | None]:
-    """The text and the target: the model's own where none is given, its target with its text."""
-    if text is None and model.text is None:
-        raise InputError(
-            _("this model has no default text"), where=model.source, hint=_("give a text")
-        )
-    words = model.text if text is None else text
-    if not isinstance(words, str):
-        raise does_not_fit("text", _("text"), words)
-    if target is None and words == model.text:
-        target = model.target
-    return words, target
+    return Job(
+        model, plan, numbers, found.text, found.tokens, goal, tuple(dict.fromkeys(asked)), targets,
+        found.source, found.segments,
+    )  # fmt: skip
 
 
 def trace(
@@ -209,6 +203,7 @@ def work_out(
     *,
     target: int | None = None,
     targets: Sequence[int] | None = None,
+    source: Sequence[int] | None = None,
     given: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     keep: Collection[str] | None = None,
@@ -217,13 +212,14 @@ def work_out(
 ) -> dict[str, Worked]:
     """The plan's steps with their values, in order.  Steps that cannot be known are marked missing.
 
+    `tokens` are the ids of the text, `source` those of the text that an encoder reads.
     `given` holds values, by address, that replace those of steps (a Worked one is taken as it is).
     With `plan.only([address], given=…)` a single step is worked out again from given inputs.  With
     `keep`, other values are dropped after their last reader; `sink` sees each step before that.
-    Weights are dropped likewise, unless they come admitted.  `revise` may replace the value of a
+    Weights are always dropped then, unless they come admitted.  `revise` may replace the value of a
     step, once it is worked out or given; later steps read the new value.
     """
-    ids = {"tokens": tuple(tokens), "target": target, "targets": targets}
+    ids = {"tokens": tuple(tokens), "source": source, "target": target, "targets": targets}
     instead = {plan[address].address: value for address, value in (given or {}).items()}
     admitted = weights if isinstance(weights, Admitted) else Admitted(weights, numbers)
     done: dict[str, Worked] = {}
@@ -241,15 +237,14 @@ def work_out(
         done[step.address] = worked = revise(worked) if revise else worked
         if sink:
             sink(worked)
-        if keep is not None:
-            over = [read for read in (*step.reads, step.address)
-                    if last_reader.get(read, step.address) == step.address]  # fmt: skip
-            for address in over:
-                if address.startswith(WEIGHT):
-                    if admitted is not weights:
-                        admitted.drop(address.removeprefix(WEIGHT))
-                elif address not in keep:
-                    done.pop(address, None)
+        over = [read for read in (*step.reads, step.address)
+                if last_reader.get(read, step.address) == step.address]  # fmt: skip
+        for address in over:
+            if address.startswith(WEIGHT):
+                if admitted is not weights:
+                    admitted.drop(address.removeprefix(WEIGHT))
+            elif keep is not None and address not in keep:
+                done.pop(address, None)
     return done
 
 
@@ -299,8 +294,11 @@ def check_reach(plan: Plan, weights: Weights) -> None:
 
 def _may_see_nothing(plan: Plan, step: Step) -> bool:
     """Whether the model says that a query without a key mixes nothing."""
-    block = re.search(r"block\.(\d+)\.attn\.", step.address)
-    attention = plan.spec.blocks[int(block[1])].attention if block else None
+    block = re.match(r"(encoder\.)?block\.(\d+)\.attn\.", step.address)
+    if block is None:
+        return False
+    side = plan.spec.encoder if block[1] else plan.spec
+    attention = side.blocks[int(block[2])].attention if side else None
     return attention is not None and attention.nothing
 
 
@@ -345,8 +343,8 @@ class Admitted:
 
     def unknown(self, name: str) -> bool:
         """Whether some entry of a tensor is Unknown."""
-        data = self.weights[name].data
-        return data.dtype == np.object_ and any(isinstance(x, Unknown) for x in data.flat)
+        tensor = self.weights[name]
+        return not tensor.floats and any(isinstance(x, Unknown) for x in tensor.data.flat)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.values:

@@ -28,6 +28,7 @@ from byhand.parameters import size_of
 from byhand.plan import Plan
 from byhand.proof import Proof
 from byhand.proving.digits import ASK_EXACT, Exactly
+from byhand.reading import beside
 from byhand.tracing import Trace
 from byhand.worked import Worked
 
@@ -134,7 +135,7 @@ class Training(Shown):
         Numbers stay exact while they are short.  Longer ones have 17 digits, floats are floats.
         """
         text, target = self.batch.texts[0], self.steps[-1].trace.target
-        tokens, limit = self.model.vocabulary.encode(text), self.model.spec.context
+        tokens, limit = self.model.read(text), self.model.spec.context
         fits = limit is None or len(tokens) <= limit
         return replace(
             self.after.model,
@@ -198,6 +199,7 @@ class Lesson:
             len(batch.tokens),
             positions=batch.positions,
             mask=batch.mask,
+            **beside(batch.source, batch.segments),
             target=self.last,
             losses=not self.last,
         )
@@ -223,6 +225,8 @@ class Lesson:
             batch.targets[-1] if self.last else None,
             (),
             None if self.last else batch.targets,
+            batch.source,
+            batch.segments,
             moments=moments,
         )
 

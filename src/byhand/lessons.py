@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -17,6 +18,7 @@ from byhand.number_choice import numbers_for
 from byhand.numbers.base import Numbers, Unknown
 from byhand.numbers.enclosed.enclosure import Enclosing
 from byhand.options import Chosen, Spelled, does_not_fit, refuse_unless_whole
+from byhand.reading import read
 from byhand.rules import Given, Settings
 
 LOSSES = ("mean", "last")
@@ -132,10 +134,12 @@ def read_lesson(
     if len(texts) > 1:
         words = tuple(texts)
     else:
-        text, target = evaluate.words_of(model, texts[0] if texts else None, target)
-        words = (text,)
+        found = read(model, texts[0] if texts else None, target=target)
+        words, target = (found.text,), found.target
     goal = None if target is None else model.outputs.id(target)
     batch = read_batch(model, words, target=goal, shifted=True, prompt=prompt)
+    if len(texts) < 2:
+        batch = replace(batch, source=found.source)
     last = loss == "last" or (loss is None and goal is not None and len(words) == 1 and not prompt)
     if last:  # of several texts, the mean
         return Lesson(model, batch.ends(), last=len(words) == 1)

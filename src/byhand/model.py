@@ -38,6 +38,11 @@ class Model:
     notes: tuple[str, ...] = field(default=())  # what is known about it, shown with the trace
     output_words: Tokenizer | None = None  # what the head's words are; None: the vocabulary's
     dimensions: Dimensions = UNNAMED  # the names of dimensions, where its maker gave some
+    source_text: str | None = None  # the default text of its encoder
+    source_words: Tokenizer | None = None  # the tokens its encoder reads; None: the vocabulary's
+    start: tuple[int, ...] = ()  # the ids that every text of a decoder begins with
+    blank: int | None = None  # the id of the token that stands for a word to be found: [MASK]
+    never: tuple[int, ...] = ()  # ids that a generation must not choose
 
     @property
     def name(self) -> str:
@@ -53,6 +58,18 @@ class Model:
     def outputs(self) -> Tokenizer:
         """The words that the model answers with: those of the vocabulary, or its own."""
         return self.vocabulary if self.output_words is None else self.output_words
+
+    @property
+    def source_vocabulary(self) -> Tokenizer:
+        """The tokens that the encoder reads: those of the vocabulary, or its own."""
+        return self.vocabulary if self.source_words is None else self.source_words
+
+    def read(self, text: str) -> tuple[int, ...]:
+        """The ids of a text.  That of a decoder begins with its start ids, written or not."""
+        if not self.start:
+            return self.vocabulary.encode(text)
+        ids = self.vocabulary.plain(text)
+        return ids if ids[: len(self.start)] == self.start else (*self.start, *ids)
 
     def fed_back(self, output: int) -> int | None:
         """The id in the vocabulary of a word that was answered; None where it is not there."""

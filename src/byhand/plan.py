@@ -53,10 +53,16 @@ class Step:
     @property
     def position_axis(self) -> int | None:
         """The axis that runs over the text's positions, where there is one."""
-        for name in ("query", "pos"):
+        for name in ("query", "pos", "source_query", "source"):
             if name in self.axes:
                 return self.axes.index(name)
         return None
+
+    @property
+    def of_source(self) -> bool:
+        """Whether its rows are positions of the source, not of the text."""
+        axis = self.position_axis
+        return axis is not None and self.axes[axis] in ("source_query", "source")
 
 
 @dataclass(frozen=True)
@@ -130,15 +136,34 @@ class Plan:
 
 
 def keys_and_values(plan: Plan) -> dict[str, str]:
-    """The steps that attention reads as keys and values, by the address a later plan gives them."""
+    """The steps that attention reads as keys and values, by the address a later plan gives them.
+
+    Those of the text alone: what is read of a source stays as it is.
+    """
     found = {}
-    for step in plan:
+    for step, role in _keyed(plan):
         layer = step.address.rpartition(".")[0]
-        if step.op == "scores" and "k" in step.inputs:
-            found[f"{layer}.past_k"] = step.inputs["k"]
-        elif step.op == "mix":
-            found[f"{layer}.past_v"] = step.inputs["v"]
+        if not step.of_source and not layer.endswith(".cross"):
+            found[f"{layer}.past_{role}"] = step.inputs[role]
     return found
+
+
+def keys_and_values_of_source(plan: Plan) -> tuple[str, ...]:
+    """The steps that a decoder reads of its source as keys and values: the same for every text."""
+    return tuple(
+        step.inputs[role]
+        for step, role in _keyed(plan)
+        if step.address.rpartition(".")[0].endswith(".cross")
+    )
+
+
+def _keyed(plan: Plan) -> Iterator[tuple[Step, str]]:
+    """The steps that read keys or values, each with the role of these."""
+    for step in plan:
+        if step.op == "scores" and "k" in step.inputs:
+            yield step, "k"
+        elif step.op == "mix":
+            yield step, "v"
 
 
 class Sheet:

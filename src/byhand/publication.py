@@ -17,6 +17,7 @@ from byhand.language import _, spoken
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.optimizer import Rule, update
 from byhand.plan import Plan
+from byhand.reading import beside
 from byhand.spec import forward_only
 from byhand.tracing import Trace
 
@@ -80,6 +81,8 @@ def spreadsheet_of(trace: Trace) -> bytes:
         trace.tokens,
         trace.target,
         targets=targets,
+        source=trace.source,
+        segments=trace.segments,
     )
     return spreadsheet(trace, job.work())
 
@@ -103,7 +106,8 @@ def training_plan(trace: Trace) -> tuple[Plan, tuple[int, ...] | None] | None:
     if not {"loss", "mean_loss"} & plan.known.keys():
         if len(trace.tokens) < 2 or trace.asked or model.output_words is not None:
             return None
-        plan = forward.plan(model.spec, len(trace.tokens), losses=True)
+        read = beside(trace.source, trace.segments)
+        plan = forward.plan(model.spec, len(trace.tokens), losses=True, **read)
         targets = (*trace.tokens[1:], UNCOUNTED)
     whole = update(adjoint(plan), Rule())
     return (whole, targets) if has_room(whole) else None

@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from byhand.evaluate import Admitted, Job, Progress, prepare
+from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
+from byhand.options import does_not_fit
 from byhand.plan import Plan
 from byhand.tracing import Trace
 from byhand.worked import Worked
@@ -81,7 +83,8 @@ class Passes:
         for ready in self._prepared:
             if ready.plan is job.plan and (ready.bits, ready.keep) == (bits, keep):
                 return ready if ready.again.repeats else None
-        if times < FEWEST or job.target is not None or any(job.instead().values()):
+        beside = job.target is not None or job.source is not None  # the graph reads tokens alone
+        if times < FEWEST or beside or any(job.instead().values()):
             return None
         wanted = [
             ready for ready in self._prepared if ready.left > 0 and ready.plan is not job.plan
@@ -104,9 +107,15 @@ class Passes:
 
 
 def prepare_texts(
-    model: Model, texts: Iterable[str], numbers: Callable[[], Numbers], **asked: Any
+    model: Model,
+    texts: Iterable[str],
+    numbers: Callable[[], Numbers],
+    sources: Iterable[str] | None = None,
+    **asked: Any,
 ) -> list[Job]:
     """The jobs of several texts, as `prepare` makes them; texts of one length share their plan.
+
+    `sources` are what an encoder reads, one for each text.
 
     They share their number system as well, except an exact one: its letters stand for numbers of
     one text.
@@ -114,11 +123,24 @@ def prepare_texts(
     jobs: list[Job] = []
     plans: dict[Any, Plan] = {}
     system = numbers()
-    for text in texts:
-        job = prepare(model, text, system if system.uniform else numbers(), **asked)
-        key = len(job.tokens), job.target is None
+    for text, source in _pairs(texts, sources):
+        job = prepare(model, text, system if system.uniform else numbers(), source=source, **asked)
+        read = None if job.source is None else len(job.source.tokens)
+        key = len(job.tokens), read, job.target is None
         jobs.append(replace(job, plan=plans.setdefault(key, job.plan)))
     return jobs
+
+
+def _pairs(texts: Iterable[str], sources: Iterable[str] | None) -> Iterator[tuple[str, str | None]]:
+    """Each text with its source; a UsageError where there are more of one than of the other."""
+    if sources is None:
+        yield from ((text, None) for text in texts)
+        return
+    written, read = list(texts), list((sources,) if isinstance(sources, str) else sources)
+    if len(written) != len(read):
+        expected = _("a source for each of the {count} texts").format(count=len(written))
+        raise does_not_fit("sources", expected, len(read))
+    yield from zip(written, read, strict=True)
 
 
 def counted_down(jobs: Sequence[Job]) -> Iterator[tuple[Job, int]]:

@@ -167,6 +167,7 @@ class ModelSpec:
     logit_scale: Expression | None = None
     logit_cap: Fraction | None = None  # c: logits x become c·tanh(x/c); None: they stay
     encoder: EncoderSpec | None = None
+    in_place: bool = False  # the logits of a position are about the word there, not the next one
 
     def __post_init__(self) -> None:
         positive("vocabulary", self.vocab)

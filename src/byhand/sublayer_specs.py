@@ -167,7 +167,7 @@ class AttentionSpec:
     sinks: bool = False  # a learned score for each head that takes a share and has no value
     cap: Fraction | None = None  # c: scaled products x become c·tanh(x/c); None: they stay
     normed: str = "head"  # q_norm, k_norm: of each head; "each": with its own gain; "width": of all
-    clip: Fraction | None = None  # q, k and v are kept within ±clip; None: they stay
+    clip: Fraction | None = None  # q, k and v, normed, are kept within ±clip; None: they stay
     d_value: int | None = None  # the width of a head's values; None: d_head
     latent: LatentSpec | None = None
     relative: bool = False  # adds the score of the distance, from the model's table of buckets
@@ -292,6 +292,7 @@ class MlpSpec:
     share_eps: Fraction = Fraction(0)  # added to the sum that normalised shares are divided by
     shared: int | None = None  # d_ff of one more MLP beside the experts, which always answers
     shared_gate: bool = False  # its answer is weighted by the sigmoid of a score of its own
+    shared_bias: bool | None = None  # of its three matrices; None: as those of the experts
     limit: Fraction | None = None  # c: the gate is at most c, hidden within ±c; None: they stay
     hidden_plus: Fraction = Fraction(0)  # act is multiplied by hidden + this
 
@@ -323,8 +324,9 @@ class MlpSpec:
         one_of("mlp.group_rule", self.group_rule, GROUP_RULES)
         if self.shared is not None:
             positive("mlp.shared", self.shared)
-        elif self.shared_gate:
-            raise refuse("mlp.shared_gate", _("false, since there is no shared expert"), "true")
+        elif self.shared_gate or self.shared_bias is not None:
+            key = "mlp.shared_gate" if self.shared_gate else "mlp.shared_bias"
+            raise refuse(key, _("nothing, since there is no shared expert"), "true")
         if self.groups is None:
             if self.groups_chosen is not None:
                 raise refuse("mlp.groups_chosen", _("nothing, without groups"), self.groups_chosen)
@@ -347,13 +349,16 @@ class MlpSpec:
     def shared_mlp(self) -> MlpSpec:
         """The one more MLP beside the experts, built like each of them."""
         assert self.shared is not None
+        biases = (self.hidden_bias, self.gate_bias, self.out_bias)
+        if self.shared_bias is not None:
+            biases = (self.shared_bias, self.shared_bias and self.gated, self.shared_bias)
         return MlpSpec(
             d_ff=self.shared,
             activation=self.activation,
             gated=self.gated,
-            hidden_bias=self.hidden_bias,
-            gate_bias=self.gate_bias,
-            out_bias=self.out_bias,
+            hidden_bias=biases[0],
+            gate_bias=biases[1],
+            out_bias=biases[2],
             limit=self.limit,
             hidden_plus=self.hidden_plus,
         )
@@ -372,6 +377,7 @@ class MlpSpec:
             ("mlp.share_eps", self.share_eps != 0),
             ("mlp.shared", self.shared is not None),
             ("mlp.shared_gate", self.shared_gate),
+            ("mlp.shared_bias", self.shared_bias is not None),
         ):
             if there:
                 raise refuse(key, _("nothing, since there are no experts"), key)

@@ -120,9 +120,17 @@ class Subwords:
 
     def encode(self, text: str) -> tuple[int, ...]:
         """The ids of a text, with the special tokens that the tokenizer itself adds."""
-        ids = self._cut(text, specials=True)
+        ids = self._known(self._cut(text, specials=True))
         if not ids:
             raise empty(text, _("at least one token of {tokens}").format(tokens=self.sample()))
+        return ids
+
+    def plain(self, text: str) -> tuple[int, ...]:
+        """The ids of a text without the special tokens that the tokenizer itself adds."""
+        return self._known(self._cut(text, specials=False))
+
+    def _known(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """The ids, after a check that the model has an embedding for each."""
         for place, id in enumerate(ids):
             if id >= self._vocab:
                 raise TextError(

@@ -32,6 +32,9 @@ class Tokenizer(Protocol):
     def encode(self, text: str) -> tuple[int, ...]:
         """The ids of a text, at least one; a TextError where it cannot be read."""
 
+    def plain(self, text: str) -> tuple[int, ...]:
+        """The ids of a text without signs that the tokenizer adds itself; none if it is empty."""
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of some ids, special tokens left out."""
 
@@ -118,6 +121,10 @@ class Vocabulary:
             raise empty(text, _("at least one token of {tokens}").format(tokens=self.sample()))
         return tuple(self.id(piece, place) for place, piece in enumerate(pieces))
 
+    def plain(self, text: str) -> tuple[int, ...]:
+        """The ids of a text's tokens; none for an empty text."""
+        return self.encode(text) if text.strip() or (text and self.kind == "characters") else ()
+
     def id(self, token: str, place: int | None = None) -> int:
         """The id of one token; `place` is where it stands in a text, for the message."""
         if token in self._ids:
@@ -164,6 +171,10 @@ class Ids:
             raise empty(text, self.sample())
         return tuple(self.id(piece, place) for place, piece in enumerate(pieces))
 
+    def plain(self, text: str) -> tuple[int, ...]:
+        """The ids a text spells; none for an empty text."""
+        return self.encode(text) if text.strip() else ()
+
     def id(self, token: str, place: int | None = None) -> int:
         """The id a numeral spells; `place` is where it stands in a text, for the message."""
         if token.isascii() and token.isdecimal() and len(token) < 20 and int(token) < self.size:
@@ -184,6 +195,14 @@ class Ids:
     def sample(self) -> str:
         """What ids there are, for messages and listings."""
         return _("ids from 0 to {last}").format(last=self.size - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text that an encoder reads, and its ids."""
+
+    text: str
+    tokens: tuple[int, ...]
 
 
 class Continuation:

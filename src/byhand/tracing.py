@@ -23,6 +23,7 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers, Prediction
 from byhand.plan import Plan
+from byhand.reading import Source
 from byhand.worked import Worked, weakest
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Crossing:
     address: str
     position: int
     returns: bool
+    of_source: bool = False  # the position is one of the source
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class Trace(Mapping[str, Any], Shown):
     asked: tuple[str, ...] = ()  # the steps asked for; none: all of the plan
     proof: Proof | None = None  # of enclosures: the digits asked for, and what is proven
     targets: tuple[int, ...] | None = None  # the next id after each position, or UNCOUNTED
+    source: Source | None = None  # what the encoder reads, where there is one
+    segments: tuple[int, ...] | None = None  # the kind of each token, where one was given
 
     @property
     def digits(self) -> int | None:
@@ -185,6 +189,10 @@ class Trace(Mapping[str, Any], Shown):
         """The token of an id, as people read it."""
         return self.model.vocabulary.tokens[id]
 
+    def source_token(self, id: int) -> str:
+        """The token of an id of the source, as people read it."""
+        return self.model.source_vocabulary.tokens[id]
+
     def answer(self, id: int) -> str:
         """The word of an output's id: a next token, a target."""
         return self.model.outputs.tokens[id]
@@ -196,7 +204,9 @@ class Trace(Mapping[str, Any], Shown):
         if self.numbers.uniform:  # never exact: there is no boundary
             return ()
         for worked in self.forward:
-            found.extend(self._crossings_at(worked, {crossing.position for crossing in found}))
+            side = worked.step.of_source
+            crossed = {crossing.position for crossing in found if crossing.of_source == side}
+            found.extend(self._crossings_at(worked, crossed))
         return tuple(found)
 
     def _crossings_at(self, worked: Worked, crossed: set[int]) -> Iterator[Crossing]:
@@ -205,14 +215,16 @@ class Trace(Mapping[str, Any], Shown):
         for position, register in enumerate(worked.row_registers):
             if worked.step.shape == (len(self.tokens),) and worked.at((position,)) is ABSENT:
                 continue  # a loss that does not count
-            own = [row for row in self._rows_read(worked, position) if row[1] == position]
+            side = worked.step.of_source
+            own = [row for row in self._rows_read(worked, position)
+                   if row[1] == position and self.steps[row[0]].step.of_source == side]  # fmt: skip
             if not own and position in crossed:
                 continue  # a second embedding: the sum's other term has left before
             before = weakest(self.steps[address].row_registers[row] for address, row in own)
             if before == "exact" and register not in ("exact", "rounded"):
-                yield Crossing(worked.address, position, returns=False)
+                yield Crossing(worked.address, position, returns=False, of_source=side)
             if before in ("named", "enclosed") and register == "exact":
-                yield Crossing(worked.address, position, returns=True)
+                yield Crossing(worked.address, position, returns=True, of_source=side)
 
     def _rows_read(self, worked: Worked, position: int) -> Iterator[tuple[str, int]]:
         """The rows (step, position) that a row of a step reads; k and v at every key seen."""
@@ -249,7 +261,8 @@ class Trace(Mapping[str, Any], Shown):
     def stopped_at(self, position: int) -> str | None:
         """The step at which a position first leaves the exact numbers, if it does."""
         for crossing in self.crossings:
-            if crossing.position == position and not crossing.returns:
+            here = crossing.position == position and not crossing.of_source
+            if here and not crossing.returns:
                 return crossing.address
         return None
 

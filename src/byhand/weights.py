@@ -7,9 +7,13 @@ an object array.  Objects are Fraction, Expression (`sqrt(2)/2`), Printed, Withi
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from math import prod
+from threading import Lock
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -17,24 +21,34 @@ import numpy.typing as npt
 from byhand.expression import Expression
 
 Data = npt.NDArray[Any]
+RECENT = 1 << 28  # bytes of unpacked tensors that stay open: 256 MB
 
 
 class Tensor:
     """One tensor.  `same_as` names the tensor whose parameters these are: tied or referenced.
 
     The data is read-only: tensors that refer to each other share it.  A tensor made by `Tensor.at`
-    knows its shape from the start and opens its data when first asked for it.
+    knows its shape from the start and opens its data when first asked for it.  `stored` is the
+    format of its file, such as BF16 or Q4_K, and `bits` what an entry takes there; both are None
+    for numbers that are written out.
     """
 
-    __slots__ = ("_data", "_open", "dtype", "name", "same_as", "shape")
+    __slots__ = (
+        "_data", "_kept", "_open", "_unpacked", "bits", "dtype", "name", "same_as", "shape",
+        "stored",
+    )  # fmt: skip
 
     def __init__(self, name: str, data: Data, same_as: str | None = None) -> None:
         self.name = name
         self.same_as = same_as
         self.shape: tuple[int, ...] = tuple(data.shape)
         self.dtype: np.dtype[Any] = data.dtype
+        self.stored: str | None = None
+        self.bits = Fraction(8 * data.dtype.itemsize) if self.floats else None
         self._data: Data | None = _read_only(data)
         self._open: Callable[[], Data] | None = None
+        self._kept = True
+        self._unpacked: Callable[[], Data | None] = _nothing  # or a weak reference
 
     @classmethod
     def at(
@@ -44,21 +58,37 @@ class Tensor:
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         same_as: str | None = None,
+        *,
+        kept: bool = True,
+        stored: str | None = None,
+        bits: Fraction | None = None,
     ) -> Tensor:
-        """A tensor whose data `opening` gives; it is called once, when the data is first needed."""
+        """A tensor whose data `opening` gives when it is first needed.
+
+        Data that is not `kept` is packed in its file: it is unpacked again whenever it is needed,
+        unless somebody holds it still or it is one of the last that were.
+        """
         tensor = cls(name, np.empty(0, dtype), same_as)
         tensor.shape = shape
-        tensor._data, tensor._open = None, opening
+        tensor._data, tensor._open, tensor._kept = None, opening, kept
+        tensor.stored = stored
+        tensor.bits = tensor.bits if bits is None else bits
         return tensor
 
     @property
     def data(self) -> Data:
         """The entries as a read-only array, opened when first read."""
-        if self._data is None:
-            assert self._open is not None
-            self._data = _read_only(self._open())
-            self._open = None
-        return self._data
+        if self._data is not None:
+            return self._data
+        assert self._open is not None
+        if (data := self._unpacked()) is None:
+            data = _read_only(self._open())
+            if self._kept:
+                self._data, self._open = data, None
+            else:
+                self._unpacked = ref(data)
+                _RECENT.hold(data)
+        return data
 
     @property
     def size(self) -> int:
@@ -81,6 +111,30 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"<Tensor {self.name}: {'×'.join(map(str, self.shape))} {self.dtype}>"
+
+
+class _Recent:
+    """Holds the arrays that were unpacked last, RECENT bytes of them at most."""
+
+    def __init__(self) -> None:
+        self.arrays: deque[Data] = deque()
+        self.size = 0
+        self.lock = Lock()
+
+    def hold(self, data: Data) -> None:
+        """Holds this array, and lets go of the oldest."""
+        with self.lock:
+            self.arrays.append(data)
+            self.size += data.nbytes
+            while self.size > RECENT:
+                self.size -= self.arrays.popleft().nbytes
+
+
+_RECENT = _Recent()
+
+
+def _nothing() -> None:
+    """No array was unpacked yet."""
 
 
 def _read_only(data: Data) -> Data:

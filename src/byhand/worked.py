@@ -69,7 +69,7 @@ class Worked(Shown):
     @property
     def whole(self) -> bool:
         """Whether the entries are ids, not numbers of the number system."""
-        return self.step.op in WHOLE and self.step.axes in ((), ("pos",))
+        return self.step.op in WHOLE and self.step.axes in ((), ("pos",), ("source",))
 
     @cached_property
     def array(self) -> Any:

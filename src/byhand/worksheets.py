@@ -67,7 +67,8 @@ def _with_a_pencil(
     for places in [decimals] if decimals is not None else range(USUAL_DECIMALS, MOST_DECIMALS + 1):
         pencil = Pencil(places)
         try:
-            job = Job(trace.model, trace.plan, pencil, trace.text, trace.tokens, trace.target)
+            job = Job(trace.model, trace.plan, pencil, trace.text, trace.tokens, trace.target,
+                      source=trace.source, segments=trace.segments)  # fmt: skip
             edition = edition_of(job.work(), command, called=called, learning=learning)
             if edition.one_step is not None and edition.one_step.error is not None:
                 raise edition.one_step.error

@@ -10,6 +10,7 @@ import pytest
 
 from byhand.errors import InputError, ModelFileError, ShapeError
 from byhand.files import parse_model
+from byhand.spec import ACTIVATIONS
 from calling import Outcome
 
 GOOD = """\
@@ -118,7 +119,7 @@ CASES = [
         "a list", "one sentence"),
     # ------------------------------------------------------------------ the architecture
     Bad("d_model: 2", "d_modle: 2", "6: model.d_modle", "there is no key 'd_modle' here",
-        None, "d_modle", NEAREST("d_model")),
+        None, "d_modle", NEAREST("d_model, add_scale")),
     Bad("  d_model: 2\n", "", "5: model", "the key 'd_model' is missing", "model.d_model"),
     Bad("d_model: 2", "d_model: -2", "6: model.d_model", "-2 is not possible here",
         "a whole number from 1 to 1,000,000", "-2"),
@@ -152,8 +153,8 @@ CASES = [
         "layer_norm is not possible here", "layernorm, rmsnorm, none", "layer_norm",
         NEAREST("layernorm, rmsnorm")),
     Bad("kind: layernorm", "kind: layernorm, epsilon: 1", "10: model.norm.epsilon",
-        "there is no key 'epsilon' here", "kind, eps, gain, bias, place", "epsilon",
-        NEAREST("eps")),
+        "there is no key 'epsilon' here",
+        "kind, eps, gain, bias, plus_one, place, one, from", "epsilon", NEAREST("eps, plus_one")),
     Bad("eps: 1e-5", "eps: -1/10", "10: model.norm.eps", "norm.eps cannot be -1/10",
         "a number that is not negative", "-1/10"),
     Bad("eps: 1e-5", "eps: sqrt(2)", "10: model.norm.eps", "sqrt(2) is not a rational number",
@@ -165,7 +166,7 @@ CASES = [
         "no", "write false"),
     Bad("final_norm: none", "final_norm: {kind: layernorm, place: pre}",
         "11: model.final_norm.place", "there is no key 'place' here",
-        "kind, eps, gain, bias", "place"),
+        "kind, eps, gain, bias, plus_one", "place"),
     Bad("  attention: {heads: 1, out: false}\n", "", "5: model", "the key 'attention' is missing",
         "model.attention"),
     Bad("heads: 1, out: false", "heads: 3", "12: model.attention.heads",
@@ -191,7 +192,7 @@ CASES = [
     Bad("mlp: {d_ff: 3}", "mlp: {}", "13: model.mlp", "the key 'd_ff' is missing",
         "model.mlp.d_ff"),
     Bad("mlp: {d_ff: 3}", "mlp: {d_ff: 3, activation: glu}", "13: model.mlp.activation",
-        "glu is not possible here", "relu, gelu, gelu_tanh, silu, identity", "glu",
+        "glu is not possible here", ", ".join(ACTIVATIONS), "glu",
         NEAREST("gelu, silu, relu")),
     Bad("mlp: {d_ff: 3}", "mlp: {d_ff: 3, bias: {gate: true}}", "13: model.mlp.bias.gate",
         "mlp.bias.gate cannot be true", "false, since the MLP is not gated", "true"),
@@ -211,13 +212,14 @@ CASES = [
     Bad("eps: 1e-5", "eps: [1]", "10: model.norm.eps", "a number is missing", "a number",
         "a list of 1"),
     Bad("final_norm: none", "blocks: {0: {heads: 2}}", "11: model.blocks.0.heads",
-        "there is no key 'heads' here", "norm, attention, mlp, residual, position", "heads"),
+        "there is no key 'heads' here",
+        "norm, attention, mlp, residual, position, cross, add_scale", "heads"),
     Bad("final_norm: none", "blocks: {0: {position: learned}}", "11: model.blocks.0.position",
         "learned is not possible here", "none, rope, alibi", "learned"),
     Bad("final_norm: none", "head: {tied: maybe}", "11: model.head.tied",
         "maybe is not a truth value", "true, false", "maybe"),
     Bad("final_norm: none", "head: tied", "11: model.head", "tied is not possible here",
-        "a table with keys of tied, bias", "tied"),
+        "a table with keys of tied, bias, hidden, scale, logit_scale, cap", "tied"),
     Bad("final_norm: none", "embed_scale: sqrt(d)", "11: model.embed_scale",
         "'sqrt(d)' cannot be read: there is no constant 'd'", "e, pi", "d at column 6"),
     # ------------------------------------------------------------------ weights: names

@@ -210,11 +210,9 @@ def test_what_a_folder_says_besides_its_weights(tmp_path: Path) -> None:
     assert model.spec.blocks[0].attention.window == 4096
 
 
-def test_frequencies_that_are_given_are_one_buffer_for_all_layers(tmp_path: Path) -> None:
+def test_scaled_frequencies_are_lines_of_the_plan_and_no_weights(tmp_path: Path) -> None:
     kind, settings = CASES["llama, llama3"]
     model = open_model(saved(random_model(kind, **settings), tmp_path))
-    first, second = (model.weights[f"block.{layer}.attn.frequencies"] for layer in (0, 1))
-    assert first.same_as is None
-    assert second.same_as == "block.0.attn.frequencies"
-    assert shares_memory(first.data, second.data)
-    assert first.expressions
+    assert not [name for name in model.weights if name.endswith("frequencies")]
+    step = forward.plan(model.spec, 3)["block.1.attn.frequencies"]
+    assert (step.op, step.axes) == ("constants", ("pair",))

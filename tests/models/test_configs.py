@@ -22,7 +22,7 @@ from byhand.expression import Expression, Number, write
 from byhand.models import open_spec
 from byhand.models.huggingface.config import Config
 from byhand.models.huggingface.families import FAMILIES, read_family
-from byhand.spec import AttentionSpec, ModelSpec
+from byhand.spec import AttentionSpec, ModelSpec, RotarySpec
 from oracles.arb_pass import ball_of
 from oracles.checkpoints import CONFIGS
 
@@ -174,14 +174,24 @@ LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_fr
           "original_max_position_embeddings": 512}  # fmt: skip
 
 
-def frequencies(folder: Path, config: dict[str, Any]) -> list[Expression]:
-    spec_of(folder, config)
-    path = folder / "config.json"
-    rope = read_family(Config(path, json.loads(path.read_text(), parse_float=Fraction)), "x").rope
-    assert rope is not None
-    assert rope.spec.given
-    assert rope.frequencies is not None
-    return list(rope.frequencies)
+def rotary(folder: Path, config: dict[str, Any]) -> RotarySpec:
+    found = attention(folder, config).rotary
+    assert found is not None
+    assert not found.given
+    return found
+
+
+def frequencies(folder: Path, config: dict[str, Any], length: int = 1) -> list[Expression]:
+    found = rotary(folder, config)
+    assert found.scaling is not None
+    return list(found.scaling.frequencies(found.base, found.width, length))
+
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64,
+        "rope_theta": 10000.0}  # fmt: skip
+LONG = {"rope_type": "longrope", "original_max_position_embeddings": 6, "rope_theta": 10000.0,
+        "short_factor": [1 + i / 8 for i in range(16)],
+        "long_factor": [2 + i * i / 4 for i in range(16)]}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -194,15 +204,50 @@ def frequencies(folder: Path, config: dict[str, Any]) -> list[Expression]:
         {"rope_parameters": {**LLAMA3, "rope_theta": 10000.0}},
         {"rope_parameters": {**LLAMA3, "rope_theta": 10000.0, "factor": 32.0,
                              "low_freq_factor": 0.5, "high_freq_factor": 100.0}},
+        {"rope_scaling": {"type": "dynamic", "factor": 2.5}, "rope_theta": 500.5},
+        {"rope_parameters": YARN},
+        {"rope_parameters": {**YARN, "truncate": False}},
+        {"rope_parameters": {**YARN, "truncate": False, "original_max_position_embeddings": 4096}},
+        {"rope_parameters": {**YARN, "beta_fast": 8, "beta_slow": 8, "rope_theta": 50.0}},
+        {"rope_parameters": {**YARN, "beta_fast": 7, "beta_slow": 7, "truncate": False}},
+        {"rope_parameters": {**YARN, "beta_fast": 2, "beta_slow": 1.5, "truncate": False,
+                             "rope_theta": 3.0, "original_max_position_embeddings": 1000}},
+        {"rope_parameters": {**YARN, "original_max_position_embeddings": 2}},
+        {"rope_parameters": {**YARN, "mscale": 0.7, "mscale_all_dim": 1.2, "beta_fast": 3}},
+        {"rope_parameters": {**YARN, "attention_factor": 0.8}},
+        {"rope_parameters": {**YARN, "factor": None}},
+        {"rope_parameters": LONG},
+        {"rope_parameters": {**LONG, "factor": 3.5}},
+        {"rope_parameters": {**LONG, "attention_factor": 1.25}},
     ],
 )  # fmt: skip
-def test_scaled_frequencies_are_those_of_the_library(tmp_path: Path, rope: dict[str, Any]) -> None:
-    ours = [float(ball_of(tree)) for tree in frequencies(tmp_path, {**WIDE, **rope})]
+@pytest.mark.parametrize("length", [5, 21])
+def test_scaled_frequencies_are_those_of_the_library(
+    tmp_path: Path, rope: dict[str, Any], length: int
+) -> None:
+    ours = [float(ball_of(x)) for x in frequencies(tmp_path, {**WIDE, **rope}, length)]
     config = {key: value for key, value in WIDE.items() if key != "model_type"}
     theirs = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding(
         transformers.LlamaConfig(**config, **json.loads(json.dumps(rope)))
-    ).inv_freq
-    assert torch.allclose(torch.tensor(ours), theirs, rtol=1e-5, atol=0)
+    )
+    theirs(torch.zeros(1), torch.arange(length)[None])  # which some kinds depend on
+    assert torch.allclose(torch.tensor(ours), theirs.inv_freq, rtol=1e-5, atol=0)
+    magnitude = rotary(tmp_path, {**WIDE, **rope}).magnitude
+    assert (float(ball_of(magnitude)) if magnitude else 1.0) == pytest.approx(
+        theirs.attention_scaling, rel=1e-14
+    )
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_blend_of_yarn_is_what_its_paper_says(tmp_path: Path, whole: bool) -> None:
+    found = frequencies(tmp_path, {**WIDE, "rope_parameters": {**YARN, "truncate": whole}})
+    pair = [16 * math.log(64 / (turns * 2 * math.pi)) / math.log(10000) for turns in (32, 1)]
+    assert pair[0] < 0
+    start, end = 0.0, float(math.ceil(pair[1])) if whole else pair[1]
+    for place, tree in enumerate(found):
+        share = min(1, max(0, (place - start) / (end - start)))
+        rate = 10000 ** (-place / 16) * (share / 4 + 1 - share)
+        assert float(ball_of(tree)) == pytest.approx(rate, rel=1e-14)
 
 
 def test_scaled_frequencies_are_exact_expressions(tmp_path: Path) -> None:
@@ -246,18 +291,26 @@ def test_gpt_neox_turns_a_part_of_each_head(tmp_path: Path) -> None:
         ({**wide, "rope_parameters": {"partial_rotary_factor": 1.0}}, 32),
         ({**wide, "rotary_pct": 0.2}, 6),
     ]:  # fmt: skip
-        rotary = attention(tmp_path, config).rotary
-        assert rotary is not None
-        assert rotary.width == width
+        assert rotary(tmp_path, config).width == width
     assert attention(tmp_path, {**wide, "rotary_pct": 0}).rotary is None
 
 
 @pytest.mark.parametrize(
     ("config", "key"),
     [
-        ({**LLAMA, "rope_scaling": {"type": "yarn", "factor": 4.0}}, "rope_scaling.type"),
-        ({**LLAMA, "rope_scaling": {"rope_type": "dynamic"}}, "rope_scaling.rope_type"),
-        ({**LLAMA, "rope_parameters": {"rope_type": "longrope"}}, "rope_parameters.rope_type"),
+        ({**LLAMA, "rope_scaling": {"type": "mrope", "factor": 4.0}}, "rope_scaling.type"),
+        ({**LLAMA, "rope_scaling": {"rope_type": "dynamic"}}, "rope_scaling.factor"),
+        ({**LLAMA, "rope_scaling": {"type": "dynamic", "factor": 0.5}}, "rope_scaling.factor"),
+        ({**LLAMA, "rope_scaling": {"rope_type": "yarn", "factor": 2, "mscale": -1}},
+         "rope_scaling.mscale"),
+        ({**LLAMA, "rope_scaling": {"type": "yarn", "factor": 2}, "rope_theta": 1}, "rope_theta"),
+        ({**LLAMA, "rope_scaling": {"type": "yarn", "factor": 2, "truncate": 0}},
+         "rope_scaling.truncate"),
+        ({**LLAMA, "rope_parameters": {"rope_type": "longrope"}}, "rope_parameters.short_factor"),
+        ({**WIDE, "rope_parameters": {**LONG, "long_factor": [1.0] * 15}},
+         "rope_parameters.long_factor"),
+        ({**WIDE, "rope_parameters": {**LONG, "short_factor": [1.0] * 15 + [0]}},
+         "rope_parameters.short_factor"),
         ({**LLAMA, "rope_parameters": {"rope_type": 3}}, "rope_parameters.rope_type"),
         ({**LLAMA, "rope_scaling": {"rope_type": "linear", "type": "yarn", "factor": 2}},
          "rope_scaling.type"),
@@ -285,7 +338,7 @@ def test_gpt_neox_turns_a_part_of_each_head(tmp_path: Path) -> None:
          "rope_parameters.full_attention"),
         ({**WIDE, "rope_scaling": {**LLAMA3, "low_freq_factor": 4.0}},
          "rope_scaling.high_freq_factor"),
-        ({**WIDE, "rope_scaling": {**LLAMA3, "original_max_position_embeddings": None}},
+        ({**WIDE, "rope_scaling": {**LLAMA3, "original_max_position_embeddings": 0}},
          "rope_scaling.original_max_position_embeddings"),
         ({**WIDE, "rope_scaling": LLAMA3, "original_max_position_embeddings": 4},
          "original_max_position_embeddings"),
@@ -342,7 +395,7 @@ def test_a_missing_size_is_refused_and_named(tmp_path: Path, key: str) -> None:
         ({**LLAMA, "num_attention_heads": 3}, "num_attention_heads"),
         ({**GPT2, "n_head": 3}, "n_head"),
         ({**NEOX, "num_attention_heads": 3}, "num_attention_heads"),
-        ({**GPT2, "activation_function": "gelu_fast"}, "activation_function"),
+        ({**GPT2, "activation_function": "gelu_slow"}, "activation_function"),
         ({**GPT2, "n_inner": 0}, "n_inner"),
         ({**QWEN2, "max_window_layers": -1}, "max_window_layers"),
         ({**QWEN2, "use_sliding_window": None}, "use_sliding_window"),

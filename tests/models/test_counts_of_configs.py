@@ -78,10 +78,10 @@ def test_the_count_is_what_the_library_reports(name: str, tmp_path: Path) -> Non
     assert model.num_parameters() == expected
 
 
-def test_frequencies_that_are_given_are_buffers_and_do_not_count(tmp_path: Path) -> None:
+def test_scaled_frequencies_are_no_weights(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(PUBLIC["Llama-3.1-8B"][1]), "utf-8")
-    assert count(open_spec(path))["count.buffers"] == 32 * 64
+    assert count(open_spec(path))["count.buffers"] == 0
 
 
 def test_the_count_of_a_model_on_disk() -> None:

@@ -22,6 +22,7 @@ from byhand.numbers.base import ABSENT
 from byhand.parameters import Parameter, parameters
 from byhand.plan import Plan
 from byhand.spec import (
+    _NEWER_KINDS,
     ACTIVATIONS,
     LAYOUTS,
     NO_NORM,
@@ -40,6 +41,7 @@ from byhand.weights import Tensor, Weights
 Choose = Callable[[str, Sequence[Any]], Any]
 EntryMaker = Callable[[Random], Fraction | Expression]
 YES_NO = (False, True)
+KINDS = tuple(kind for kind in ACTIVATIONS if kind not in _NEWER_KINDS)  # that all systems know
 NAMED = [
     parse(text)
     for text in ("sqrt(2)/2", "-sqrt(2)/2", "1/sqrt(6)", "exp(1)", "ln(2)", "ln(10)", "cos(2*pi/5)")
@@ -197,7 +199,7 @@ def _mlp(ask: Choose, of: str) -> MlpSpec:
     gated = ask(of + "gated", YES_NO)
     return MlpSpec(
         d_ff=ask(of + "d_ff", (1, 3)),
-        activation=ask(of + "activation", ACTIVATIONS),
+        activation=ask(of + "activation", KINDS),
         gated=gated,
         hidden_bias=ask(of + "hidden_bias", YES_NO),
         gate_bias=gated and ask(of + "gate_bias", YES_NO),

@@ -20,7 +20,6 @@ from byhand.numbers.base import ABSENT
 from byhand.parameters import Parameter, parameters
 from byhand.plan import Plan
 from byhand.spec import (
-    ACTIVATIONS,
     LAYOUTS,
     NO_NORM,
     AttentionSpec,
@@ -32,6 +31,7 @@ from byhand.spec import (
     over_root,
 )
 from byhand.weights import Tensor, Weights
+from oracles.architectures import KINDS
 from oracles.pairwise import Pair, Row, cover
 
 SEED = 36  # of a cover of forty rows
@@ -41,7 +41,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "rope": ("none", "half", "interleaved", "half partial given", "interleaved partial"),
     "q norm": INNER_NORMS,
     "k norm": INNER_NORMS,
-    "activation": ACTIVATIONS,
+    "activation": KINDS,
     "norm": ("layernorm", "rmsnorm"),
     "affine": ("plain", "gain", "gain bias"),
     "eps": ("0", "1/100000", "1/3"),

@@ -23,6 +23,7 @@ from byhand.address import Index
 from byhand.errors import InputError
 from byhand.optimizer import Rule
 from byhand.passes import Mask
+from byhand.tokens import Source
 
 Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -76,6 +77,10 @@ class Sheet:
     precision: str | None = None
     label: str | None = None  # the student's name, or another label of the sheet
     marks: Mapping[str, Fraction] = field(default_factory=dict)  # marks for a right line, by name
+    kinds: npt.NDArray[np.int64] | None = None  # (batch, pos): the segment of each token
+    read_text: str | None = None  # what an encoder reads: its text,
+    read_tokens: npt.NDArray[np.int64] | None = None  # its ids, (batch, source) or (source),
+    read_mask: npt.NDArray[np.bool_] | None = None  # and its mask, False at padding
 
     def wrong(
         self,
@@ -162,6 +167,8 @@ class ClaimedText:
     targets: tuple[int, ...] | None = None  # of the losses whose mean the gradients are of
     rule: Rule | None = None  # of the update
     lengths: tuple[int, ...] = ()  # of the texts of a batch, where they stand side by side
+    source: Source | None = None  # what the encoder reads, where there is one
+    segments: tuple[int, ...] | None = None  # the kind of each token, where one was given
 
     @property
     def readings(self) -> tuple[Reading, ...]:

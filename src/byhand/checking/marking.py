@@ -21,7 +21,7 @@ from byhand.model import Model
 
 # what one of several dumps may say for all of them
 SAID = ("tokens", "positions", "mask", "segments", "pairs", "targets", "labels", "text",
-        "optimizer", "precision")  # fmt: skip
+        "optimizer", "precision", "kinds", "read_text", "read_tokens", "read_mask")  # fmt: skip
 
 
 def mark(
@@ -29,6 +29,8 @@ def mark(
     claims: Sequence[Any],
     text: str | None = None,
     *,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     target: str | None = None,
     precision: str | None = None,
     optimizer: str | None = None,
@@ -49,7 +51,7 @@ def mark(
     replay: Replay | None = None
     for sheet in _joined([read_claims(source) for source in claims]):
         sheet = sheet if optimizer is None else replace(sheet, optimizer=optimizer)
-        rows = match(sheet, model, text, target, names)
+        rows = match(sheet, model, text, target, source=source, segments=segments, names=names)
         batch: list[MarkedText] = []
         for claimed in rows:
             marked, replay = judge_text(

@@ -38,8 +38,10 @@ MOST_PLACES = 15
 ROUGHLY = 1 / 2  # share of a rough bound (an eighth is our own error) within which a line follows
 USUAL = 3.0  # × the usual rounding error: up to here our own need not be removed
 FINE = (EXACT, "float64", "transformers:float64")  # too fine for float32 products
-IDS = ("tokens", "next", "target", "targets")  # steps whose entries are token ids
-SHARES = re.compile(r"block\.\d+\.attn\.weights|grad\.block\.\d+\.attn\.scores")
+IDS = ("tokens", "source", "next", "target", "targets")  # steps whose entries are token ids
+SHARES = re.compile(
+    r"(encoder\.)?block\.\d+\.(attn|cross)\.weights|grad\.(encoder\.)?block\.\d+\.(attn|cross)\.scores"
+)
 
 
 @dataclass(frozen=True)
@@ -230,7 +232,9 @@ class Replay:
 
         plan = self.plan.only(["next"])
         tokens, numbers = self.text.tokens, Exact()
-        worked = work_out(plan, self.model.weights, tokens, numbers, keep=("next",))["next"]
+        read = self._source
+        steps = work_out(plan, self.model.weights, tokens, numbers, source=read, keep=("next",))
+        worked = steps["next"]
         return () if worked.missing else worked.value
 
     def try_edit(self, edited: Plan, target: str) -> Worked:
@@ -291,11 +295,16 @@ class Replay:
             self.numbers,
             target=self.text.target,
             targets=self.text.targets,
+            source=self._source,
             given={**self._before(plan), **(given or {})},
             progress=progress or self.progress,
             keep=keep,
             revise=revise,
         )
+
+    @property
+    def _source(self) -> tuple[int, ...] | None:
+        return None if self.text.source is None else self.text.source.tokens
 
     def _before(self, plan: Plan) -> dict[str, Worked]:
         """What the optimizer kept from the step before, as the claims give it."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from byhand.cli.choosing import DASHES, numbers_options
+from byhand.cli.choosing import DASHES, beside_options, numbers_options
 from byhand.cli.printing import talk
 from byhand.cli.speaking import as_text_command, flag, later, option, whole_number
 from byhand.errors import OutputError, UsageError
@@ -30,6 +30,7 @@ def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     ),
 )
 @option("--out", "DIR", later("the folder to write into"))
+@beside_options
 @option("--target", "WORD", later("the word that should come next: adds the loss"))
 @option(
     "--claims",
@@ -64,6 +65,8 @@ def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 def command(
     model: str,
     text: str | None,
+    source: str | None,
+    segments: tuple[int, ...] | None,
     out: str | None,
     target: str | None,
     claims: tuple[str, ...],
@@ -95,6 +98,8 @@ def command(
             opened,
             text,
             called=model,
+            source=source,
+            segments=segments,
             target=target,
             claims=_claims(claims),
             at=at,

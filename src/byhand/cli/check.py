@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from byhand.cli.choosing import beside_options
 from byhand.cli.printing import talk
 from byhand.cli.speaking import MODEL, as_command, flag, json_option, later, option
 from byhand.errors import UsageError
@@ -31,7 +32,8 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, bu
         **MODEL,
         "[CLAIMS…]": later(
             "files of claims (YAML, JSON, CSV, xlsx, npz, safetensors, the text of "
-            "llama-eval-callback) or folders of golden files or of npy files; without them, the document that a built-in model comes from"
+            "llama-eval-callback) or folders of golden files or of npy files; "
+            "without them, the document that a built-in model comes from"
         ),
         "[TEXT]": later("the text; without it, the one the claims name, or the model's own"),
     },
@@ -39,6 +41,7 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, bu
 @click.argument("model", metavar="MODEL")
 @click.argument("arguments", metavar="[CLAIMS…] [TEXT]", nargs=-1)
 @option("--text", "TEXT", later("the text, where it could be taken for a file"))
+@beside_options
 @option("--target", "WORD", later("the word that should come next: the loss is judged by it"))
 @option(
     "--precision",
@@ -86,6 +89,8 @@ def command(
     model: str,
     arguments: tuple[str, ...],
     text: str | None,
+    source: str | None,
+    segments: tuple[int, ...] | None,
     target: str | None,
     precision: str | None,
     optimizer: str | None,
@@ -113,6 +118,8 @@ def command(
             open_model(model),
             *asked.claims,
             text=asked.text,
+            source=source,
+            segments=segments,
             target=target,
             precision=precision,
             optimizer=optimizer,

@@ -10,6 +10,7 @@ from byhand.cli.speaking import flag, later, option
 from byhand.errors import UsageError, nearest
 from byhand.language import _
 from byhand.options import Chosen, does_not_fit, whole_or_text
+from byhand.reading import read_segments
 
 DASHES = "--"
 
@@ -48,6 +49,28 @@ OPTIONS = (
         later("floats: float64, float32, bfloat16 or float16 (the default above that)"),
     ),
     option("--device", "DEVICE", later("work with torch on this device: cpu, cuda, cuda:1")),
+)
+
+
+def beside_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options for what is read beside the text: the command gets `source`, `segments`."""
+
+    @wraps(command)
+    def reading(segments: str | None, **rest: Any) -> Any:
+        return command(segments=read_segments(segments), **rest)
+
+    for each in reversed(BESIDE):
+        reading = each(reading)
+    return reading
+
+
+BESIDE = (
+    option("--source", "TEXT", later("what the encoder reads, of a model that has one")),
+    option(
+        "--segments",
+        "KINDS",
+        later("the kind of each token, of a model that has several: 0,0,1"),
+    ),
 )
 names_option = option(
     "--names",

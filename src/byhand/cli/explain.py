@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from byhand.cli.choosing import DASHES, numbers_options
+from byhand.cli.choosing import DASHES, beside_options, numbers_options
 from byhand.cli.printing import talk, width_of_output
 from byhand.cli.speaking import (
     as_text_command,
@@ -57,6 +57,7 @@ def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     multiple=True,
     callback=some_of,
 )
+@beside_options
 @option(
     "--position",
     "P",
@@ -88,6 +89,8 @@ def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 def command(
     model: str,
     text: str | None,
+    source: str | None,
+    segments: tuple[int, ...] | None,
     only: tuple[str, ...],
     position: int | None,
     token: str | None,
@@ -122,6 +125,8 @@ def command(
             text,
             numbers_for(opened, chosen),
             digits=chosen.digits,
+            source=source,
+            segments=segments,
             position=position,
             token=token,
             against=against,

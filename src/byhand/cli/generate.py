@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from byhand.cli.choosing import numbers_options
+from byhand.cli.choosing import beside_options, numbers_options
 from byhand.cli.speaking import as_text_command, json_option, later, option
 from byhand.errors import ByhandError, InputError
 from byhand.language import _
@@ -50,6 +50,7 @@ def decimal(ctx: click.Context, param: click.Parameter, value: str | None) -> Fr
         "most probable one is proven. Earlier positions are not worked out again."
     ),
 )
+@beside_options
 @option("-n --count", "N", later("how many tokens, at most (20 unless told)"), callback=whole)
 @option(
     "--temperature",
@@ -75,6 +76,8 @@ def decimal(ctx: click.Context, param: click.Parameter, value: str | None) -> Fr
 def command(
     model: str,
     text: str | None,
+    source: str | None,
+    segments: tuple[int, ...] | None,
     count: int | None,
     temperature: Fraction | None,
     top_k: int | None,
@@ -96,6 +99,8 @@ def command(
             opened,
             text,
             numbers_for(opened, chosen, many=True),
+            source=source,
+            segments=segments,
             count=COUNT if count is None else count,
             temperature=temperature,
             top_k=top_k,

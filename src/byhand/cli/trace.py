@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from byhand.cli.choosing import names_option, numbers_options, style_of
+from byhand.cli.choosing import beside_options, names_option, numbers_options, style_of
 from byhand.cli.printing import talk
 from byhand.cli.speaking import as_text_command, flag, json_option, later, option
 from byhand.errors import AddressError, UsageError
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     later("how one number comes about: 'block.0.attn.scores[0,1,1]'; may be repeated"),
     multiple=True,
 )
+@beside_options
 @option("--target", "WORD", later("the word that should come next: adds the loss"))
 @flag("--losses", later("the loss at every position, against the text shifted by one"))
 @flag("--backward", later("the gradients too: from the loss back to every weight"))
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 def command(
     model: str,
     text: str | None,
+    source: str | None,
+    segments: tuple[int, ...] | None,
     only: tuple[str, ...],
     at: tuple[str, ...],
     target: str | None,
@@ -72,7 +75,7 @@ def command(
         from byhand.cli.shapes import Ends, show_shapes
 
         ends = Ends(target is not None, losses, backward)
-        return show_shapes(model, text, only, heads, ends, names, as_json)
+        return show_shapes(model, (text, source), only, heads, ends, names, as_json)
     from byhand.cli.progress import telling
     from byhand.evaluate import prepare
     from byhand.models import open_model
@@ -95,6 +98,8 @@ def command(
             opened,
             text,
             numbers,
+            source=source,
+            segments=segments,
             target=target,
             losses=losses,
             backward=backward,

@@ -319,6 +319,8 @@ def explain(
     numbers: Numbers | None = None,
     *,
     digits: int | None = None,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     position: int | None = None,
     token: str | None = None,
     against: str | None = None,
@@ -338,7 +340,7 @@ def explain(
     are needed, where not all are.  `progress` sees every step and its purpose.
     """
     refuse_against_alone(against, alone)
-    job = prepare(model, text, numbers, only=only)
+    job = prepare(model, text, numbers, source=source, segments=segments, only=only)
     last = len(job.tokens) - 1
     if isinstance(position, int) and not 0 <= position <= last:
         raise UsageError(

@@ -191,6 +191,8 @@ def ablated(job: Job, parts: Sequence[Part]) -> AblatedJob:
         job.target,
         asked,
         job.targets,
+        job.source,
+        job.segments,
         silent=silent,
     )
 
@@ -200,7 +202,7 @@ def job_of(trace: Trace, only: Sequence[str] = ()) -> Job:
     asked = trace.plan.matching(only) if only else trace.asked
     plan = trace.plan.only(asked) if asked else trace.plan
     job = Job(trace.model, plan, trace.numbers, trace.text, trace.tokens, trace.target, asked,
-              trace.targets)  # fmt: skip
+              trace.targets, trace.source, trace.segments)  # fmt: skip
     if isinstance(trace, AblatedTrace):
         return replace(ablated(job, ()), silent=trace.silent)
     return job

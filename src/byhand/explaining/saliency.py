@@ -25,6 +25,7 @@ from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.floats import Floats as FloatNumbers
 from byhand.parameters import learned, size_of
 from byhand.plan import GRAD, WEIGHT
+from byhand.reading import beside
 from byhand.tracing import Trace
 from byhand.worked import Missing
 
@@ -92,7 +93,8 @@ def saliency(
     model = trace.model
     targets = [UNCOUNTED] * len(trace.tokens)
     targets[position] = token
-    plan = forward.plan(model.spec, len(trace.tokens), losses=True)
+    read = beside(trace.source, trace.segments)
+    plan = forward.plan(model.spec, len(trace.tokens), losses=True, **read)
     small = size_of(model.spec) <= SMALL
     numbers = FloatNumbers("float64" if small else usual_format(model))
     job = Job(
@@ -102,6 +104,8 @@ def saliency(
         trace.text,
         trace.tokens,
         targets=tuple(targets),
+        source=trace.source,
+        segments=trace.segments,
     )
     weights = Admitted(model.weights, numbers)
     found = job.work(weights=weights, progress=progress)

@@ -143,7 +143,7 @@ def open_tensors(path: Path) -> dict[str, Stored]:
 def open_file(path: Path) -> tuple[dict[str, Stored], Mapping[str, str]]:
     """Every tensor of the file, and the texts of its metadata."""
     try:
-        with open(path, "rb", opener=_regular) as file:
+        with open(path, "rb", opener=plain_file) as file:
             size = file.seek(0, 2)
             entries, start, texts = _header(path, file, size)
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -160,7 +160,7 @@ def open_file(path: Path) -> tuple[dict[str, Stored], Mapping[str, str]]:
     }, texts
 
 
-def _regular(name: str, flags: int) -> int:
+def plain_file(name: str, flags: int) -> int:
     """Opens plain files only: a pipe could block for ever."""
     descriptor = os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -5,12 +5,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from byhand.dimensions import UNNAMED, Dimensions
 from byhand.expression import Expression, Number, write
-from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
+from byhand.spec import (
+    AttentionSpec,
+    BlockSpec,
+    EncoderSpec,
+    LatentSpec,
+    MlpSpec,
+    ModelSpec,
+    NormSpec,
+    over_root,
+)
 
 Table = dict[str, Any]
 
@@ -26,12 +36,45 @@ def model_table(spec: ModelSpec, dimensions: Dimensions = UNNAMED) -> Table:
     if spec.context is not None:
         table["context"] = spec.context
     table |= {"layers": len(spec.blocks), "layout": spec.layout}
-    if spec.embed_scale is not None:
-        table["embed_scale"] = number_text(spec.embed_scale)
-    table |= _positions_and_blocks(spec, dimensions)
-    table["final_norm"] = _norm(spec.final_norm)
-    table["head"] = {"tied": spec.tied, "bias": spec.head_bias}
+    table |= _given({"segments": spec.segments, "embed_width": spec.embed_width})
+    table |= _stack(spec, dimensions)
+    table["head"] = {"tied": spec.tied, "bias": spec.head_bias} | _head(spec)
+    if spec.encoder is not None:
+        encoder: Table = {"layers": len(spec.encoder.blocks)}
+        encoder |= _given({"context": spec.encoder.context})
+        table["encoder"] = encoder | _stack(spec.encoder, UNNAMED)
     return table
+
+
+def _stack(side: ModelSpec | EncoderSpec, dimensions: Dimensions) -> Table:
+    """One stream: its embedding, positions, blocks and last norm."""
+    table = _given({"embed_scale": side.embed_scale})
+    if side.embed_norm.kind != "none":
+        table["embed_norm"] = _norm(side.embed_norm)
+    if side.relative is not None:
+        buckets, distance = side.relative.buckets, side.relative.distance
+        table["relative"] = {"buckets": buckets, "distance": distance, "both": side.relative.both}
+    table |= _positions_and_blocks(side, dimensions)
+    return table | {"final_norm": _norm(side.final_norm)}
+
+
+def _head(spec: ModelSpec) -> Table:
+    """What the head does besides a product with a matrix."""
+    scales = {"scale": spec.head_scale, "logit_scale": spec.logit_scale, "cap": spec.logit_cap}
+    table = _given(scales)
+    if (head := spec.head) is not None:
+        inner = {"activation": head.activation, "norm": _norm(head.norm), "bias": head.bias}
+        table["hidden"] = inner
+    return table
+
+
+def _given(values: Mapping[str, int | str | Fraction | Expression | None]) -> Table:
+    """The values that are there, numbers as text."""
+    return {
+        key: value if isinstance(value, int | str) else number_text(value)
+        for key, value in values.items()
+        if value is not None
+    }
 
 
 def number_text(value: Fraction | Expression, decimals: bool = False) -> str:
@@ -73,10 +116,13 @@ def fixed(value: Fraction, places: int) -> str:
 # ------------------------------------------------------------------ positions and blocks
 
 
-def _positions_and_blocks(spec: ModelSpec, dimensions: Dimensions) -> Table:
+def _positions_and_blocks(spec: ModelSpec | EncoderSpec, dimensions: Dimensions) -> Table:
     stream: list[Any] = [] if spec.position == "none" else [spec.position]
     if spec.position == "sinusoidal":
-        stream = [{"kind": "sinusoidal", "base": number_text(spec.position_base)}]
+        waves: Table = {"kind": "sinusoidal", "base": number_text(spec.position_base)}
+        if spec.position_pairing != "interleaved":
+            waves["pairing"] = spec.position_pairing
+        stream = [waves]
     if not spec.blocks:
         return {"position": _one_or_more(stream)}
     first = spec.blocks[0]
@@ -99,7 +145,8 @@ def _positions_and_blocks(spec: ModelSpec, dimensions: Dimensions) -> Table:
 
 def _block(block: BlockSpec, units: tuple[str, ...]) -> Table:
     """The table of a block; its norm is attention's, and the MLP has its own if it differs."""
-    shared, own = block.attn_norm, block.mlp_norm
+    shared = block.attn_norm
+    own = shared if block.one_norm else block.mlp_norm
     attention: Any = "none" if block.attention is None else _attention(block.attention)
     mlp: Any = "none" if block.mlp is None else _mlp(block.mlp, units)
     if shared != own and block.mlp is not None:
@@ -107,13 +154,25 @@ def _block(block: BlockSpec, units: tuple[str, ...]) -> Table:
     elif shared != own and block.attention is not None:
         shared, own = own, shared
         attention["norm"] = _norm(own)
+    for table, after in ((attention, block.attn_after), (mlp, block.mlp_after)):
+        if after.kind != "none":
+            table["after"] = _norm(after)
     norm: Table = {"kind": "none"} if shared.kind == "none" else _norm(shared)
-    return {
-        "norm": norm | {"place": block.norm_place},
+    norm |= {"place": block.norm_place}
+    norm |= ({"one": True} if block.one_norm else {}) | (
+        {"from": "norm"} if block.from_norm else {}
+    )
+    table = {
+        "norm": norm,
         "attention": attention,
         "mlp": mlp,
         "residual": "parallel" if block.parallel else "serial",
     }
+    if block.cross is not None:
+        table["cross"] = _attention(block.cross, causal=False)
+        if block.cross_norm != shared:
+            table["cross"]["norm"] = _norm(block.cross_norm)
+    return table | _given({"add_scale": block.add_scale})
 
 
 def _one_or_more(kinds: list[Any]) -> Any:
@@ -137,15 +196,16 @@ def _relative(attention: AttentionSpec | None) -> list[Any]:
 def _norm(norm: NormSpec) -> Any:
     if norm.kind == "none":
         return "none"
-    return {
+    table = {
         "kind": norm.kind,
         "eps": number_text(norm.eps),
         "gain": norm.gain,
         "bias": norm.bias,
     }
+    return table | ({"plus_one": True} if norm.plus_one else {})
 
 
-def _attention(attention: AttentionSpec) -> Table:
+def _attention(attention: AttentionSpec, causal: bool = True) -> Table:
     """The table of an attention, without defaults."""
     scale = attention.scale
     table: Table = {"heads": attention.heads}
@@ -154,13 +214,13 @@ def _attention(attention: AttentionSpec) -> Table:
     table["d_head"] = attention.d_head
     if scale != (over_root(attention.d_head) if attention.queries else None):
         table["scale"] = "none" if scale is None else number_text(scale)
-    if attention.window is not None:
-        table["window"] = attention.window
-    if attention.cap is not None:
-        table["cap"] = number_text(attention.cap)
+    for key in ("window", "cap", "clip", "d_value"):
+        table |= _given({key: getattr(attention, key)})
+    if attention.latent is not None:
+        table["latent"] = _latent(attention.latent)
     biases = {place: getattr(attention, f"{place}_bias") for place in _BIASED}
     others: Table = {
-        "causal": (attention.causal, True),
+        "causal": (attention.causal, causal),
         "bias": (biases, dict.fromkeys(_BIASED, False)),
         "packed": (attention.packed or "none", "none"),
         "out": (attention.out, True),
@@ -170,8 +230,18 @@ def _attention(attention: AttentionSpec) -> Table:
         "queries": (attention.queries, True),
         "nothing": ("zero" if attention.nothing else "refused", "refused"),
         "sinks": (attention.sinks, False),
+        "normed": (attention.normed, "head"),
+        "relative": (attention.relative, False),
     }
     return table | {key: now for key, (now, usual) in others.items() if now != usual}
+
+
+def _latent(latent: LatentSpec) -> Table:
+    """The table of latent attention, without defaults."""
+    table = _given({"rank": latent.rank, "query_rank": latent.query_rank})
+    for key, norm in (("norm", latent.norm), ("query_norm", latent.query_norm)):
+        table |= {} if norm.kind == "none" else {key: _norm(norm)}
+    return table | ({"bias": True} if latent.down_bias else {})
 
 
 def _mlp(mlp: MlpSpec, units: tuple[str, ...]) -> Table:
@@ -182,7 +252,12 @@ def _mlp(mlp: MlpSpec, units: tuple[str, ...]) -> Table:
     biases = {place: getattr(mlp, f"{place}_bias") for place in biased}
     if mlp.gated:
         table["gated"] = True
-    if mlp.experts is not None:
-        table |= {"experts": mlp.experts, "chosen": mlp.chosen}
-        table |= {} if mlp.normalised else {"normalised": False}
+    usual = MlpSpec(1)
+    for key in (
+        "limit", "hidden_plus", "experts", "chosen", "normalised", "scoring", "choice_bias",
+        "groups", "groups_chosen", "group_rule", "share_scale", "share_eps", "shared",
+        "shared_gate",
+    ):  # fmt: skip
+        if (value := getattr(mlp, key)) != getattr(usual, key):
+            table |= _given({key: value})
     return table | ({"bias": biases} if any(biases.values()) else {})

@@ -6,6 +6,7 @@ and `sampling` draws instead.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ def generate(
     text: str | None = None,
     numbers: Numbers | None = None,
     *,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     count: int = 20,
     temperature: Rational | None = None,
     top_k: int | None = None,
@@ -37,7 +40,8 @@ def generate(
     """The text's next tokens, at most `count`, each worked out when it is asked for.
 
     Each is the most probable one; with a temperature, a top k or a top p it is drawn instead.  The
-    default text is the model's own, and the default numbers are exact.  It ends after `count`
+    default text is the model's own, and the default numbers are exact.  An encoder reads the
+    `source`; new tokens are of the kind of the last of the `segments`.  It ends after `count`
     tokens, at a token that ends a text, or where the model's context is full.  With `digits`, the
     numbers are enclosures, and each choice and the digits of its probability are proven.
     """
@@ -62,14 +66,20 @@ def generate(
             _("a seed is given, but nothing is drawn"),
             hint=_("give a temperature, a top-k or a top-p as well"),
         )
-    job = prepare(model, text, numbers, only=("tokens",))
+    if model.spec.in_place:
+        raise UsageError(
+            _("this model says which word stands at each place, so no text goes on from it"),
+            hint=_("trace shows its words"),
+        )
+    job = prepare(model, text, numbers, source=source, segments=segments, only=("tokens",))
     if digits is not None:
         from byhand.generating.proven import ProvenGeneration
 
         return ProvenGeneration(
             model, job.numbers, job.tokens, count=count, sampling=sampling, progress=progress,
-            digits=digits,
+            source=job.source, segments=job.segments, digits=digits,
         )  # fmt: skip
     return Generation(
-        model, job.numbers, job.tokens, count=count, sampling=sampling, progress=progress
-    )
+        model, job.numbers, job.tokens, count=count, sampling=sampling, progress=progress,
+        source=job.source, segments=job.segments,
+    )  # fmt: skip

@@ -19,7 +19,8 @@ from byhand.generating.sampling import Sampling
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
-from byhand.plan import keys_and_values
+from byhand.plan import Plan, keys_and_values, keys_and_values_of_source
+from byhand.reading import Source, beside
 from byhand.tokens import Continuation
 from byhand.worked import Worked
 
@@ -72,6 +73,8 @@ class Generation(Iterator[Chosen], Shown):
         count: int,
         sampling: Sampling | None = None,
         progress: Progress | None = None,
+        source: Source | None = None,
+        segments: tuple[int, ...] | None = None,
     ) -> None:
         self.model = model
         self.numbers = numbers
@@ -82,7 +85,10 @@ class Generation(Iterator[Chosen], Shown):
         self._fed_back: list[int] = []  # their ids in the vocabulary
         self.ended: str | None = None  # "count", "end token" or "context" at the end
         self.progress = progress  # may be another one for each token
+        self.source = source  # what the encoder reads, where there is one
+        self.segments = segments  # the kind of each token of the prompt; a new one's is the last
         self._weights = Admitted(model.weights, numbers)
+        self._seen: dict[str, Worked] | None = None  # keys and values of the source, once known
         self._cache: dict[str, Worked] = {}  # the `given` of later plans, by address
         self._cached = 0  # tokens whose keys and values are in the cache
         self._causal = model.spec.causal
@@ -174,16 +180,19 @@ class Generation(Iterator[Chosen], Shown):
     ) -> dict[str, Worked]:
         """The wanted steps; keys and values of new positions are cached."""
         new = tokens[self._cached :]
-        plan = forward.plan(self.model.spec, len(new), past=self._cached)
+        plan = self._plan(len(new), past=self._cached)
         kept = keys_and_values(plan) if cached else {}
         done: dict[str, Worked] = {}
         if wanted or kept:
+            seen = self._of_source()
+            plan = plan.only([*wanted, *kept.values()], given=seen)
+            known = {address: seen[address] for address in seen if address in plan.known}
             done = work_out(
-                plan.only([*wanted, *kept.values()]),
+                plan,
                 self._weights,
                 new,
                 self.numbers,
-                given=self._cache,
+                given={**self._cache, **known},
                 progress=self.progress,
                 keep={*wanted, *kept.values()},
             )
@@ -191,6 +200,34 @@ class Generation(Iterator[Chosen], Shown):
             self._cache = {past: done[address] for past, address in kept.items()}
             self._cached = len(tokens)
         return done
+
+    def _plan(self, length: int, past: int = 0) -> Plan:
+        kinds = self.segments
+        if kinds is not None:
+            kinds = (*kinds, *kinds[-1:] * (past + length))[past : past + length]
+        read = beside(self.source, kinds)
+        return forward.plan(self.model.spec, length, past=past, **read)
+
+    def _of_source(self) -> dict[str, Worked]:
+        """The keys and values that the decoder reads of its source; the encoder is worked out once.
+
+        They are given to every pass over the text.
+        """
+        if self._seen is None:
+            self._seen = {}
+            if self.source is not None:
+                plan = self._plan(1)
+                wanted = keys_and_values_of_source(plan)
+                self._seen = work_out(
+                    plan.only(wanted),
+                    self._weights,
+                    self.prompt[:1],
+                    self.numbers,
+                    source=self.source.tokens,
+                    progress=self.progress,
+                    keep=wanted,
+                )
+        return self._seen
 
     # ------------------------------------------------------------------ choosing
 
@@ -201,6 +238,7 @@ class Generation(Iterator[Chosen], Shown):
             found = done["next"].value[-1]
             if found.id is None:
                 raise self._undecided(position, found.candidates)
+            self._refuse_banned(position, found.id)
             return Chosen(
                 position,
                 found.id,
@@ -214,6 +252,7 @@ class Generation(Iterator[Chosen], Shown):
         assert self._dice is not None
         chances = self.sampling.chances(done["logits"], probs)
         id = self._dice.draw(chances)
+        self._refuse_banned(position, id)
         return Chosen(
             position,
             id,
@@ -232,6 +271,16 @@ class Generation(Iterator[Chosen], Shown):
             apart = "" if getattr(self.model.vocabulary, "kind", "") == "characters" else " "
             return apart + self.model.outputs.tokens[id]
         return self._continuation.add(fed)
+
+    def _refuse_banned(self, position: int, id: int) -> None:
+        """Raises an Undecided where the checkpoint forbids the token that was chosen."""
+        if id in self.model.never:
+            raise Undecided(
+                _("the checkpoint forbids to generate the token that comes next"),
+                where=f"next[{position - 1}]",
+                found=repr(self.model.outputs.tokens[id]),
+                hint=_("generation_config.json says so: bad_words_ids, suppress_tokens"),
+            )
 
     def _undecided(
         self, position: int, candidates: tuple[int, ...], found: str | None = None

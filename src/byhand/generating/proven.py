@@ -93,7 +93,8 @@ class ProvenGeneration(Generation):
         full = -(-len(tokens) // BLOCK) * BLOCK
         full = full if context is None else min(full, context)
         times = 1 + min(full - len(tokens), self.last - len(tokens))
-        if not (self._causal and repeating.can_repeat(self.numbers)) or (
+        alone = self._causal and self.source is None and self.segments is None
+        if not (alone and repeating.can_repeat(self.numbers)) or (
             times < FEWEST and full not in self._plans
         ):
             return super()._work_out()
@@ -111,6 +112,7 @@ class ProvenGeneration(Generation):
         self.numbers = self.numbers.at(bits)
         self._cache = {}
         self._cached = 0
+        self._seen = None
 
     def _chosen(self, id: int, probability: Enclosure, short: Shortfall, **more: Any) -> Found:
         """The token if the digits of its probability are proven; else the error with the reason."""
@@ -138,6 +140,7 @@ class ProvenGeneration(Generation):
             short.add_token(place, distance)
             return self._undecided(len(self.tokens), found.candidates, found=str(distance))
         assert found.id is not None
+        self._refuse_banned(len(self.tokens), found.id)
         probability: Enclosure = done["probs"].at((-1, found.id))
         return self._chosen(found.id, probability, short, tied=found.tied, margin=found.margin)
 
@@ -145,8 +148,9 @@ class ProvenGeneration(Generation):
         """The most probable token by exact numbers, which may show that some are tied."""
         from byhand.numbers.exact import Exact
 
-        plan = forward.plan(self.model.spec, len(self.tokens)).only(("probs", "next"))
-        steps = work_out(plan, self.model.weights, self.tokens, Exact())
+        plan = self._plan(len(self.tokens)).only(("probs", "next"))
+        source = None if self.source is None else self.source.tokens
+        steps = work_out(plan, self.model.weights, self.tokens, Exact(), source=source)
         if steps["next"].missing is not None or not steps["next"].value[-1].proven:
             return None
         found = steps["next"].value[-1]
@@ -170,5 +174,6 @@ class ProvenGeneration(Generation):
                 where=f"probs[{len(self.tokens) - 1}]",
                 hint=_("another seed draws another token"),
             )
+        self._refuse_banned(len(self.tokens), drawn.id)
         probability: Enclosure = done["probs"].at((-1, drawn.id))
         return self._chosen(drawn.id, probability, short, rank=drawn.rank, chance=drawn.chance)

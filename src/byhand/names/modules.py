@@ -7,8 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+
+from byhand.names.pieces import Piece, Source, Turned
+
+# A module's name in the files, a piece of one, or several of which a folder has one.
+Place = str | Piece | tuple[str | Piece, ...]
+_BLOCK_NAME = re.compile(r"(encoder\.)?block\.(\d+)\.(.+)")
+_NOTHING_LEFT = re.compile(r"(?!)")
 
 
 @dataclass(frozen=True)
@@ -21,26 +28,66 @@ class Names:
     prefix: str  # of all tensors but the head; files without a head omit it
     embedding: str
     heads: tuple[str, ...]  # possible names of the head
-    outside: dict[str, str]  # byhand's name of a module → the file's
+    outside: Mapping[str, Place]  # byhand's name of a module → the file's
     layer: str  # before the number of a layer
-    inside: dict[str, str]  # likewise, within a layer
-    leftovers: re.Pattern[str]  # buffers of older versions, which are ignored
+    inside: Mapping[str, Place]  # likewise, within a layer
+    leftovers: re.Pattern[str] = _NOTHING_LEFT  # buffers of older versions, which are ignored
+    beside: Mapping[str, Place] = field(default_factory=dict)  # as outside, without the prefix
+    encoder_layer: str = ""  # before the number of a layer of the encoder
+    encoder_inside: Mapping[str, Place] = field(default_factory=dict)
+
+    def sources(self, name: str, prefix: str, layout: str) -> tuple[Source, ...]:
+        """Where a parameter may be, the usual place first; nowhere: it is in no file."""
+        if name == "head":
+            rules = (Turned(),) if layout == "in_out" else ()
+            return tuple(Source(head, rules) for head in self.heads)
+        if name == "head_bias" and name not in self._beside:
+            return tuple(Source(head.removesuffix("weight") + "bias") for head in self.heads)
+        if name == "embed.token":
+            return (Source(prefix + self.embedding),)
+        if name in self._beside:
+            return self._beside[name]
+        if (block := _BLOCK_NAME.fullmatch(name)) is None:
+            return _behind(prefix, self._outside.get(name, ()))
+        inside, layer = self._inside, self.layer
+        if block[1]:
+            inside, layer = self._encoder_inside, self.encoder_layer
+        return _behind(f"{prefix}{layer}{block[2]}.", inside.get(block[3], ()))
 
     @cached_property
-    def weights_outside(self) -> dict[str, str]:
-        """Weights outside the layers: byhand's name → the file's."""
+    def _outside(self) -> dict[str, tuple[Source, ...]]:
         return _weights(self.outside)
 
     @cached_property
-    def weights_inside(self) -> dict[str, str]:
-        """Weights within a layer: byhand's name → the file's."""
+    def _beside(self) -> dict[str, tuple[Source, ...]]:
+        return _weights(self.beside)
+
+    @cached_property
+    def _inside(self) -> dict[str, tuple[Source, ...]]:
         return _weights(self.inside)
 
+    @cached_property
+    def _encoder_inside(self) -> dict[str, tuple[Source, ...]]:
+        return _weights(self.encoder_inside)
 
-def _weights(modules: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for ours, theirs in modules.items():
-        norm = ours.endswith("norm")
+
+def pieces(place: Place) -> tuple[Piece, ...]:
+    """The pieces that a table's entry stands for, of which a folder has one."""
+    every = place if isinstance(place, tuple) else (place,)
+    return tuple(Piece(each) if isinstance(each, str) else each for each in every)
+
+
+def _behind(prefix: str, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    return tuple(Source(prefix + source.file, source.rules) for source in sources)
+
+
+def _weights(modules: Mapping[str, Place]) -> dict[str, tuple[Source, ...]]:
+    """The weights of modules: byhand's name → where the files may have it."""
+    found: dict[str, tuple[Source, ...]] = {}
+    for ours, place in modules.items():
+        norm = ours.endswith(("norm", ".after"))
         weight, bias = (f"{ours}.gain", f"{ours}.bias") if norm else (ours, f"{ours}_bias")
-        found |= {weight: f"{theirs}.weight", bias: f"{theirs}.bias"}
+        every = pieces(place)
+        found[weight] = tuple(Source(each.module + each.weight, each.rules) for each in every)
+        found[bias] = tuple(Source(each.module + each.bias, each.rules) for each in every)
     return found

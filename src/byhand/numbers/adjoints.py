@@ -57,17 +57,20 @@ class Adjoints:
         """The sum of arrays of one shape, entry by entry."""
         self._not_here()
 
-    def column_sums(self, x: Array, *, by: Array | None = None, merged: bool = False) -> Array:
+    def column_sums(
+        self, x: Array, *, by: Array | None = None, merged: bool = False, each: bool = False
+    ) -> Array:
         """The sums of x, or of x · by, over all axes but the last.
 
-        With `merged` and three axes, the heads stand side by side: Σ over positions alone.
+        With `merged` and three axes, the heads stand side by side: Σ over positions alone.  With
+        `each`, the sums over positions of each head: (head, 1, width).
         """
         self._not_here()
 
-    def row_dots(self, x: Array, y: Array) -> Array:
+    def row_dots(self, x: Array, y: Array, *, kept: bool = False) -> Array:
         """Σ x · y over the last axis, which goes away; entries that are ABSENT in x are left out.
 
-        `y` may have entries where x is ABSENT.
+        `y` may have entries where x is ABSENT.  With `kept`, the last axis stays, of one entry.
         """
         self._not_here()
 
@@ -105,18 +108,51 @@ class Adjoints:
         self._not_here()
 
     def pack_heads(
-        self, queries: Array, keys: Array, values: Array, *, starts: Sequence[int], stride: int
+        self,
+        queries: Array,
+        keys: Array | None = None,
+        values: Array | None = None,
+        *,
+        starts: Sequence[int],
+        stride: int,
     ) -> Array:
-        """The inverse of three `split_heads`: head h of each is columns start + h·stride onwards.
+        """The inverse of up to three `split_heads`: head h of each is columns start + h·stride
+        onwards.
 
-        (head, pos, width), three times → (pos, all columns).
+        (head, pos, width), as often → (pos, all columns).
         """
+        self._not_here()
+
+    def columns(self, x: Array, *, start: int, width: int) -> Array:
+        """The entries from `start` on of each row, so many."""
+        return x[..., start : start + width]
+
+    def unmasked(self, x: Array) -> Array:
+        """x, with 0 in place of ABSENT."""
+        self._not_here()
+
+    def bucket_back(self, grad: Array, *, buckets: Sequence[Sequence[int]], rows: int) -> Array:
+        """A table (rows, head): the sum of grad[head] over the queries and keys of each bucket."""
         self._not_here()
 
     # ----------------------------------------------------------------------- adjoints
 
     def softmax_back(self, weights: Array, grad: Array, dot: Array) -> Array:
         """weights · (grad - dot), where `dot` is Σ weights · grad of the row; ABSENT as weights."""
+        self._not_here()
+
+    def sinks_back(self, weights: Array, dot: Array) -> Array:
+        """-Σ_query (1 - Σ_key weights) · dot, for each head: what its sink gets."""
+        self._not_here()
+
+    def cap_back(self, grad: Array, x: Array, *, cap: Fraction) -> Array:
+        """grad · (1 - tanh²(x/cap)), entry by entry; ABSENT as grad."""
+        self._not_here()
+
+    def clamp_back(
+        self, grad: Array, x: Array, *, least: Fraction | None = None, most: Fraction | None = None
+    ) -> Array:
+        """grad where x is within the limits, which belong to it; else 0."""
         self._not_here()
 
     def slope(self, x: Array, *, kind: str) -> Array:
@@ -145,6 +181,53 @@ class Adjoints:
 
     def mean_back(self, grad: Array, *, width: int) -> Array:
         """grad/width in each of `width` entries of a new last axis."""
+        self._not_here()
+
+    # ----------------------------------------------------------------------- experts
+
+    def sum_experts(self, x: Array) -> Array:
+        """(expert, pos, width) → (pos, width): the sum over the experts."""
+        return self.total(**{f"expert_{k}": x[k] for k in range(len(x))})
+
+    def expert_outer(self, x: Array, grad: Array, *, layout: str) -> Array:
+        """`outer` of each expert; x is (pos, any), the same for all, or (expert, pos, any)."""
+        here: Any = self
+        rows = ((x if x.ndim == 2 else x[k], grad[k]) for k in range(len(grad)))
+        return here.stack([self.outer(x, grad, layout=layout) for x, grad in rows])
+
+    def expert_sums(self, x: Array) -> Array:
+        """The sums over positions of each expert: (expert, width)."""
+        here: Any = self
+        return here.stack([self.column_sums(x[k]) for k in range(len(x))])
+
+    def spread(self, grad: Array, shares: Array) -> Array:
+        """grad[pos] · shares[pos, expert]: (expert, pos, width)."""
+        here: Any = self
+        return here.stack([here.weigh(grad, shares[:, k : k + 1]) for k in range(shares.shape[-1])])
+
+    def expert_dots(self, x: Array, grad: Array) -> Array:
+        """Σ x[expert, pos] · grad[pos] over the width: (pos, expert)."""
+        here: Any = self
+        return here.stack([self.row_dots(x[k], grad) for k in range(len(x))]).transpose(1, 0)
+
+    def expert_shares_back(
+        self,
+        x: Array,
+        chosen: Array,
+        shares: Array,
+        grad: Array,
+        *,
+        normalised: bool,
+        alone: bool = False,
+        scale: Fraction | None = None,
+        eps: Fraction | None = None,
+    ) -> Array:
+        """What the router's scores x get of the gradient of `expert_shares`; the choice is fixed.
+
+        Of a softmax: share · (grad - Σ share·grad), with the softmax of all in place of the first
+        share, and grad of the chosen alone, where shares are not normalised.  Of scores alone:
+        grad of the chosen, or where normalised (grad - Σ share·grad)/Σ chosen scores.
+        """
         self._not_here()
 
     # ----------------------------------------------------------------------- an optimizer's step

@@ -97,6 +97,13 @@ class Pencil(Numbers):
     mean_square = _rounding("mean_square")
     root = _rounding("root")
     affine = _rounding("affine")
+    rescale = _rounding("rescale")
+    soft_cap = _rounding("soft_cap")
+    clamp = _rounding("clamp")
+    weigh = _rounding("weigh")
+    beside = _rounding("beside")
+    constants = _rounding("constants")
+    bucket_scores = _rounding("bucket_scores")
     linear = _rounding("linear")
     split_heads = _rounding("split_heads")
     merge_heads = _rounding("merge_heads")
@@ -109,7 +116,7 @@ class Pencil(Numbers):
     head_outputs = _rounding("head_outputs")
     expert_linear = _rounding("expert_linear")
     choose = _rounding("choose")
-    expert_shares = _rounding("expert_shares")
+    _shares = _rounding("expert_shares")
     combine = _rounding("combine")
     activate = _rounding("activate")
     center = _rounding("center")
@@ -126,6 +133,15 @@ class Pencil(Numbers):
         for place in np.ndindex(by.shape):
             if by[place] == 0 and np.any(tops[place] != 0):
                 raise self._lost(_("the divisor of row {row} became 0").format(row=list(place)))
+
+    def expert_shares(self, x: Array, chosen: Array, **settings: Any) -> Array:
+        """The shares of the chosen; a sum of theirs that was rounded to 0 is an error."""
+        if settings.get("alone") and settings["normalised"] and not settings.get("eps"):
+            for place, row in enumerate(x * chosen):
+                if sum(row) == 0:
+                    what = _("the divisor of row {row} became 0").format(row=[place])
+                    raise self._lost(what)
+        return self._shares(x, chosen, **settings)
 
     def argmax(self, x: Array) -> list[Prediction]:
         """The largest of the rounded numbers; for the model itself it is never proven."""

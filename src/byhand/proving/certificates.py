@@ -38,9 +38,10 @@ LATER = (
     "magnitude", "sinks", "cap", "experts", "chosen", "normalised", "router_bias",
     "plus_one", "scaling", "normed", "clip", "d_value", "latent", "relative", "scoring",
     "choice_bias", "groups", "groups_chosen", "group_rule", "share_scale", "share_eps", "shared",
-    "shared_gate", "limit", "hidden_plus", "attn_after", "mlp_after", "cross", "cross_norm",
-    "one_norm", "from_norm", "add_scale", "position_pairing", "embed_norm", "embed_width",
-    "segments", "head", "head_scale", "logit_scale", "logit_cap", "encoder",
+    "shared_gate", "shared_bias", "limit", "hidden_plus", "attn_after", "mlp_after", "cross",
+    "cross_norm", "one_norm", "from_norm", "add_scale", "position_pairing", "embed_norm",
+    "embed_width", "segments", "head", "head_scale", "logit_scale", "logit_cap", "encoder",
+    "in_place",
 )  # fmt: skip
 NEVER = ("family",)  # what modules are called changes no number
 

@@ -60,7 +60,7 @@ def file(library: Library, asked: Mapping[str, Any], progress: Progress | None) 
 def _kept(state: State, model: Model) -> tuple[str, str]:
     """The name and the text of a model file."""
     if state.text is not None:
-        model.vocabulary.encode(state.text)  # an error now rather than when the file is read
+        model.read(state.text)  # an error now rather than when the file is read
         model = replace(model, text=state.text)
     if state.target is not None:
         model.outputs.id(state.target)

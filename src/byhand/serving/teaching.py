@@ -14,13 +14,14 @@ from byhand import learning
 from byhand.backward import adjoint
 from byhand.document import words
 from byhand.document.compose.book.strips import near
-from byhand.evaluate import Progress, words_of
+from byhand.evaluate import Progress
 from byhand.model import Model
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import Numbers
 from byhand.numbers.floats import Floats
 from byhand.parameters import learned, size_of
 from byhand.plan import GRAD, WEIGHT
+from byhand.reading import read
 from byhand.serving.edits import edited
 from byhand.serving.learned import lesson_on
 from byhand.serving.states import LEARNED_IN, Library, State
@@ -45,7 +46,8 @@ def learn(library: Library, asked: Mapping[str, Any], progress: Progress | None)
 
 def next_step(state: State, model: Model, progress: Progress | None) -> dict[str, Any]:
     """What the next step learns from, its loss, and the gradients of all weights."""
-    text, target = words_of(model, state.text, state.target)
+    found = read(model, state.text, target=state.target)
+    text, target = found.text, found.target
     asked = lesson_on(model, text, target)
     numbers = _numbers(state, model)
     trace = asked.job(adjoint(asked.passes), numbers, {}).work(progress=progress)

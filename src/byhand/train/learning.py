@@ -40,8 +40,16 @@ class Learning(Tensors):
         rows = functional.embedding(ids, table)
         return rows if scale is None else rows * self._constant(scale)
 
-    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
-        return super().sinusoid(positions=positions, width=width, base=base)[None]
+    def sinusoid(
+        self,
+        *,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str = "interleaved",
+    ) -> Array:
+        rows = super().sinusoid(positions=positions, width=width, base=base, pairing=pairing)
+        return rows[None]
 
     def layernorm(
         self, x: Array, *, gain: Array | None = None, bias: Array | None = None, eps: Fraction

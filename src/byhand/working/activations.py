@@ -21,6 +21,11 @@ from byhand.working.lines import TWO, E
 PI = Name("pi")
 HALF = Number(Fraction(1, 2))
 CUBIC = Fraction(44715, 10**6)  # of gelu_tanh
+QUICK = Fraction(1702, 1000)  # of quick_gelu
+ROOTS = {  # what stands for √(2/π)
+    "gelu_fast": Fraction(7978845608, 10**10),
+    "gelu_bloom": Fraction(79788456, 10**8),
+}
 
 
 def activation(kind: str, x: Expression) -> Expression:
@@ -30,10 +35,18 @@ def activation(kind: str, x: Expression) -> Expression:
             return Call("relu", x)
         case "gelu":
             return Product((HALF, x, Sum((ONE, _erf(x)))))
-        case "gelu_tanh":
-            return Product((HALF, x, Sum((ONE, _tanh(x)))))
+        case "gelu_tanh" | "gelu_fast" | "gelu_bloom":
+            return Product((HALF, x, Sum((ONE, _tanh(kind, x)))))
         case "silu":
             return Quotient(x, _one_and_power(x))
+        case "quick_gelu":
+            return Quotient(x, _one_and_power(Product((Number(QUICK), x))))
+        case "relu2":
+            return Power(Call("relu", x), TWO)
+        case "sigmoid":
+            return Quotient(ONE, _one_and_power(x))
+        case "tanh":
+            return Call("tanh", x)
         case _:
             return x
 
@@ -48,10 +61,10 @@ def slope(kind: str, x: Expression) -> Expression:
             density = Quotient(Product((x, bell)), Call("sqrt", Product((TWO, PI))))
             return Sum((Product((HALF, Sum((ONE, _erf(x))))), density))
         case "gelu_tanh":
-            share = Product((HALF, Sum((ONE, _tanh(x)))))
-            rest = Sum((ONE, Negative(Power(_tanh(x), TWO))))
+            share = Product((HALF, Sum((ONE, _tanh(kind, x)))))
+            rest = Sum((ONE, Negative(Power(_tanh(kind, x), TWO))))
             steep = Sum((ONE, Product((Number(3 * CUBIC), Power(x, TWO)))))
-            return Sum((share, Product((HALF, x, rest, _factor(), steep))))
+            return Sum((share, Product((HALF, x, rest, _factor(kind), steep))))
         case "silu":
             sigmoid = Quotient(ONE, _one_and_power(x))
             return Product((sigmoid, Sum((ONE, Product((x, Sum((ONE, Negative(sigmoid)))))))))
@@ -64,15 +77,15 @@ def _erf(x: Expression) -> Expression:
     return Call("erf", Quotient(x, Call("sqrt", TWO)))
 
 
-def _factor() -> Expression:
-    """√(2/π)."""
-    return Call("sqrt", Quotient(TWO, PI))
+def _factor(kind: str) -> Expression:
+    """√(2/π), or the decimal that stands for it."""
+    return Number(ROOTS[kind]) if kind in ROOTS else Call("sqrt", Quotient(TWO, PI))
 
 
-def _tanh(x: Expression) -> Expression:
-    """tanh(√(2/π)·(x + 0.044715·x³)), of gelu_tanh."""
+def _tanh(kind: str, x: Expression) -> Expression:
+    """tanh(√(2/π)·(x + 0.044715·x³)), of gelu_tanh and its likes."""
     cubic = Product((Number(CUBIC), Power(x, Number(Fraction(3)))))
-    return Call("tanh", Product((_factor(), Sum((x, cubic)))))
+    return Call("tanh", Product((_factor(kind), Sum((x, cubic)))))
 
 
 def _one_and_power(x: Expression) -> Expression:

@@ -20,7 +20,7 @@ from byhand.expression import (
 )
 from byhand.plan import Step
 from byhand.working.activations import slope
-from byhand.working.lines import TWO, Index, Lines, added, number, scaled, times
+from byhand.working.lines import TWO, E, Index, Lines, added, number, scaled, times
 
 
 class Learning(Lines):
@@ -68,9 +68,17 @@ class Learning(Lines):
     def _column_sums(self, step: Step, at: Index) -> Expression:
         x = step.inputs["x"]
         *leading, width = self.shape(x)
+        if step.attributes.get("each"):
+            at = (at[0], at[2])
+            return self._products_of(step, [(at[0], pos, at[1]) for pos in range(leading[1])])
         places: list[Index] = [(*place, at[0]) for place in product(*map(range, leading))]
         if step.attributes.get("merged") and len(leading) == 2:
             places = [(at[0] // width, pos, at[0] % width) for pos in range(leading[1])]
+        return self._products_of(step, places)
+
+    def _products_of(self, step: Step, places: list[Index]) -> Expression:
+        """Σ x, or Σ x·by, over some places."""
+        x = step.inputs["x"]
         if "by" not in step.inputs:
             return Sum(tuple(Entry(x, place) for place in places))
         by = step.inputs["by"]
@@ -78,7 +86,7 @@ class Learning(Lines):
 
     def _row_dots(self, step: Step, at: Index) -> Expression:
         y = step.inputs["y"]
-        row = self._present(step.inputs["x"], *at)
+        row = self._present(step.inputs["x"], *(at[:-1] if step.attributes.get("kept") else at))
         return added(Product((x, Entry(y, x.index))) for x in row)
 
     def _sum_groups(self, step: Step, at: Index) -> Expression:
@@ -141,7 +149,109 @@ class Learning(Lines):
                 return Entry(part, (head, at[0], inner))
         raise AssertionError(at)
 
+    def _columns(self, step: Step, at: Index) -> Expression:
+        return Entry(step.inputs["x"], (*at[:-1], step.attributes["start"] + at[-1]))
+
+    def _unmasked(self, step: Step, at: Index) -> Expression:
+        x = step.inputs["x"]
+        return number(0) if self.absent(x, at) else Entry(x, at)
+
+    def _bucket_back(self, step: Step, at: Index) -> Expression:
+        grad, buckets = step.inputs["grad"], step.attributes["buckets"]
+        return added(
+            Entry(grad, (at[1], query, key))
+            for query, row in enumerate(buckets)
+            for key, bucket in enumerate(row)
+            if bucket == at[0]
+        )
+
+    # ------------------------------------------------------------------ experts
+
+    def _sum_experts(self, step: Step, at: Index) -> Expression:
+        x = step.inputs["x"]
+        return Sum(tuple(Entry(x, (k, *at)) for k in range(self.shape(x)[0])))
+
+    def _expert_outer(self, step: Step, at: Index) -> Expression:
+        x, grad = step.inputs["x"], step.inputs["grad"]
+        expert = at[0]
+        i, j = at[1:] if step.attributes["layout"] == "in_out" else at[:0:-1]
+        own = len(self.shape(x)) == 3
+        return Sum(
+            tuple(
+                Product((Entry(x, (expert, pos, i) if own else (pos, i)),
+                         Entry(grad, (expert, pos, j))))
+                for pos in range(self.shape(grad)[1])
+            )
+        )  # fmt: skip
+
+    def _expert_sums(self, step: Step, at: Index) -> Expression:
+        x = step.inputs["x"]
+        return Sum(tuple(Entry(x, (at[0], pos, at[1])) for pos in range(self.shape(x)[1])))
+
+    def _spread(self, step: Step, at: Index) -> Expression:
+        expert, pos, inner = at
+        share = Entry(step.inputs["shares"], (pos, expert))
+        return Product((share, Entry(step.inputs["grad"], (pos, inner))))
+
+    def _expert_dots(self, step: Step, at: Index) -> Expression:
+        x, grad = step.inputs["x"], step.inputs["grad"]
+        pos, expert = at
+        width = range(self.shape(x)[-1])
+        return Sum(
+            tuple(Product((Entry(x, (expert, pos, i)), Entry(grad, (pos, i)))) for i in width)
+        )
+
+    def _expert_shares_back(self, step: Step, at: Index) -> Expression:
+        x, chosen, shares, grad = (step.inputs[role] for role in ("x", "chosen", "shares", "grad"))
+        pos, experts = at[0], range(self.shape(x)[1])
+        kept, own = Entry(chosen, at), Entry(grad, at)
+        scale: Expression = Number(step.attributes.get("scale") or Fraction(1))
+        if step.attributes.get("alone") and not step.attributes["normalised"]:
+            return Product((kept, own, scale))
+        dots = [Product((Entry(shares, (pos, k)), Entry(grad, (pos, k)))) for k in experts]
+        dot = Quotient(Sum(tuple(dots)), scale)
+        if step.attributes.get("alone"):
+            terms: list[Expression] = [
+                Product((Entry(chosen, (pos, k)), Entry(x, (pos, k)))) for k in experts
+            ]
+            if eps := step.attributes.get("eps"):
+                terms.append(Number(eps))
+            above = Sum((own, Negative(dot)))
+            return Quotient(Product((kept, scale, above)), Sum(tuple(terms)))
+        if step.attributes["normalised"]:
+            return Product((Entry(shares, at), Sum((own, Negative(dot)))))
+        powers = [Power(E, Entry(x, (pos, k))) for k in experts]
+        every = Quotient(Power(E, Entry(x, at)), Sum(tuple(powers)))
+        return Product((scale, every, Sum((Product((own, kept)), Negative(dot)))))
+
     # ------------------------------------------------------------------ adjoints
+
+    def _sinks_back(self, step: Step, at: Index) -> Expression:
+        weights, dot = step.inputs["weights"], step.inputs["dot"]
+        terms = []
+        for query in range(self.shape(weights)[1]):
+            row = tuple(self._present(weights, at[0], query))
+            rest = Sum((*row, Negative(ONE)))
+            terms.append(Product((rest, Entry(dot, (at[0], query)))))
+        return Sum(tuple(terms))
+
+    def _cap_back(self, step: Step, at: Index) -> Expression:
+        inner = Quotient(Entry(step.inputs["x"], at), Number(step.attributes["cap"]))
+        rest = Sum((ONE, Negative(Power(Call("tanh", inner), TWO))))
+        return Product((Entry(step.inputs["grad"], at), rest))
+
+    def _clamp_back(self, step: Step, at: Index) -> Expression:
+        """step(y) is 1 above 0, else 0: so 1 - step(x - most) is 1 up to the limit."""
+        x = Entry(step.inputs["x"], at)
+        factors: list[Expression] = [Entry(step.inputs["grad"], at)]
+        for name, sign in (("least", -1), ("most", 1)):
+            limit = step.attributes.get(name)
+            if limit is not None:
+                over = Sum((x, Negative(Number(limit))))
+                under = Sum((Number(limit), Negative(x)))
+                beyond = Call("step", over if sign > 0 else under)
+                factors.append(Sum((ONE, Negative(beyond))))
+        return Product(tuple(factors)) if len(factors) > 1 else factors[0]
 
     def _softmax_back(self, step: Step, at: Index) -> Expression:
         grad, dot = Entry(step.inputs["grad"], at), Entry(step.inputs["dot"], at[:-1])

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from byhand.expression import (
+    ONE,
     Call,
     Entry,
     Expression,
@@ -31,12 +32,14 @@ class Operations(Lines):
         return entry if scale is None else Product((entry, scale))
 
     def _sinusoid(self, step: Step, at: Index) -> Expression:
-        settings = step.attributes
-        pair = Fraction(2 * (at[1] // 2), settings["width"])
-        angle = Quotient(
-            number(settings["positions"][at[0]]), Power(Number(settings["base"]), Number(pair))
+        settings, width = step.attributes, step.attributes["width"]
+        pair, second = divmod(at[1], 2)
+        if settings.get("pairing") == "half":
+            second, pair = divmod(at[1], (width + 1) // 2)
+        power = Power(Number(settings["base"]), Number(Fraction(2 * pair, width)))
+        return Call(
+            "cos" if second else "sin", Quotient(number(settings["positions"][at[0]]), power)
         )
-        return Call("sin" if at[1] % 2 == 0 else "cos", angle)
 
     def _add(self, step: Step, at: Index) -> Expression:
         return Sum((Entry(step.inputs["x"], at), Entry(step.inputs["y"], at)))
@@ -70,10 +73,48 @@ class Operations(Lines):
     def _affine(self, step: Step, at: Index) -> Expression:
         result: Expression = Entry(step.inputs["x"], at)
         if "gain" in step.inputs:
-            result = Product((result, Entry(step.inputs["gain"], at[-1:])))
+            gain: Expression = self._of_row(step.inputs["gain"], at)
+            if step.attributes.get("plus_one"):
+                gain = Sum((ONE, gain))
+            result = Product((result, gain))
         if "bias" in step.inputs:
-            result = Sum((result, Entry(step.inputs["bias"], at[-1:])))
+            result = Sum((result, self._of_row(step.inputs["bias"], at)))
         return result
+
+    def _of_row(self, weight: str, at: Index) -> Entry:
+        """The entry of a gain or a bias that all rows share, or all rows of a head."""
+        own = (at[0], 0, at[-1]) if len(self.shape(weight)) == 3 else at[-1:]
+        return Entry(weight, own)
+
+    # ------------------------------------------------------------------ entry by entry
+
+    def _rescale(self, step: Step, at: Index) -> Expression:
+        result = scaled([Entry(step.inputs["x"], at)], step.attributes.get("by"))
+        plus = step.attributes.get("plus")
+        return result if plus is None else Sum((result, Number(plus)))
+
+    def _soft_cap(self, step: Step, at: Index) -> Expression:
+        return capped(Entry(step.inputs["x"], at), step.attributes["cap"])
+
+    def _clamp(self, step: Step, at: Index) -> Expression:
+        """The larger of x and a is a + relu(x - a), the smaller is a - relu(a - x)."""
+        x: Expression = Entry(step.inputs["x"], at)
+        least, most = step.attributes.get("least"), step.attributes.get("most")
+        if least is None:
+            return x if most is None else _less(Number(most), Call("relu", _less(Number(most), x)))
+        above = Call("relu", Sum((x, Number(-least))))
+        if most is None:
+            return Sum((Number(least), above))
+        return _less(Number(most), Call("relu", _less(Number(most - least), above)))
+
+    def _weigh(self, step: Step, at: Index) -> Expression:
+        return Product((Entry(step.inputs["by"], (at[0], 0)), Entry(step.inputs["x"], at)))
+
+    def _constants(self, step: Step, at: Index) -> Expression:
+        value: Expression = step.attributes["values"][at[0]]
+        return value
+
+    # ------------------------------------------------------------------ products
 
     def _linear(self, step: Step, at: Index) -> Expression:
         x, weight = step.inputs["x"], step.inputs["weight"]
@@ -110,6 +151,14 @@ class Operations(Lines):
         if position < past:
             return Entry(step.inputs["x"], at)
         return Entry(step.inputs["y"], (head, position - past, inner))
+
+    def _beside(self, step: Step, at: Index) -> Expression:
+        x, y = step.inputs["x"], step.inputs["y"]
+        head, position, inner = at
+        width = self.shape(x)[2]
+        if inner < width:
+            return Entry(x, at)
+        return Entry(y, (head if self.shape(y)[0] > 1 else 0, position, inner - width))
 
     def _rotate(self, step: Step, at: Index) -> Expression:
         x, settings = step.inputs["x"], step.attributes
@@ -149,15 +198,14 @@ class Operations(Lines):
         scale = settings.get("scale")
         terms = products if scale is None else [scaled(products, scale)]
         if (cap := settings.get("cap")) is not None:
-            inner = Quotient(Sum(tuple(terms)), Number(cap))
-            terms = [Product((Number(cap), Call("tanh", inner)))]
+            terms = [capped(Sum(tuple(terms)), cap)]
         return Sum((*terms, *self._beside_products(step, at)))
 
     def _table_scores(self, step: Step, at: Index) -> Expression:
         return added(reversed([*self._beside_products(step, at)]))
 
     def _beside_products(self, step: Step, at: Index) -> Iterator[Expression]:
-        """What is added to q·k: -slope·distance, and the entry of a table."""
+        """What is added to q·k: -slope·distance, the entry of a table, and that of other scores."""
         head, query, key = at
         places = step.attributes["queries"][query], step.attributes["keys"][key]
         if "slopes" in step.inputs:
@@ -165,6 +213,12 @@ class Operations(Lines):
             yield Negative(Product((slope, number(abs(places[0] - places[1])))))
         if "table" in step.inputs:
             yield Entry(step.inputs["table"], (head, *places))
+        if "bias" in step.inputs:
+            yield Entry(step.inputs["bias"], at)
+
+    def _bucket_scores(self, step: Step, at: Index) -> Expression:
+        head, query, key = at
+        return Entry(step.inputs["table"], (step.attributes["buckets"][query][key], head))
 
     def _softmax(self, step: Step, at: Index) -> Expression:
         x = step.inputs["x"]
@@ -214,16 +268,24 @@ class Operations(Lines):
         return Sum(tuple(terms))
 
     def _expert_shares(self, step: Step, at: Index) -> Expression:
-        x, chosen = step.inputs["x"], step.inputs["chosen"]
+        x, chosen, settings = step.inputs["x"], step.inputs["chosen"], step.attributes
         position, expert = at
 
-        def power(k: int, *, counts: bool) -> Expression:
-            own = Power(E, Entry(x, (position, k)))
+        def part(k: int, *, counts: bool) -> Expression:
+            own: Expression = Entry(x, (position, k))
+            if not settings.get("alone"):
+                own = Power(E, own)
             return Product((Entry(chosen, (position, k)), own)) if counts else own
 
-        experts = range(self.shape(x)[1])
-        below = (power(k, counts=step.attributes["normalised"]) for k in experts)
-        return Quotient(power(expert, counts=True), Sum(tuple(below)))
+        share = part(expert, counts=True)
+        if settings["normalised"] or not settings.get("alone"):
+            experts = range(self.shape(x)[1])
+            below = [part(k, counts=settings["normalised"]) for k in experts]
+            if settings.get("alone") and (eps := settings.get("eps")) is not None:
+                below.append(Number(eps))
+            share = Quotient(share, Sum(tuple(below)))
+        scale = settings.get("scale")
+        return share if scale is None else Product((Number(scale), share))
 
     def _combine(self, step: Step, at: Index) -> Expression:
         x, shares = step.inputs["x"], step.inputs["shares"]
@@ -243,6 +305,15 @@ class Operations(Lines):
         last = self.shape(probs)[0] - 1
         target = self.given[step.inputs["target"]]
         return Negative(Call("ln", Entry(probs, (last, target))))
+
+
+def capped(x: Expression, cap: Fraction) -> Expression:
+    """A soft cap: c·tanh(x/c)."""
+    return Product((Number(cap), Call("tanh", Quotient(x, Number(cap)))))
+
+
+def _less(x: Expression, y: Expression) -> Expression:
+    return Sum((x, Negative(y)))
 
 
 def times_position(position: int, frequency: Expression) -> Expression:

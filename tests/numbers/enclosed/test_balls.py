@@ -357,8 +357,18 @@ def by_definition(kind: str, x: arb) -> arb:
             return x.max(arb(0))
         case "gelu":
             return x * (1 + (x / arb(2).sqrt()).erf()) / 2
-        case "gelu_tanh":
-            return x * (1 + ((2 / arb.pi()).sqrt() * (x + arb(44715) / 10**6 * x**3)).tanh()) / 2
+        case "gelu_tanh" | "gelu_fast" | "gelu_bloom":
+            roots = {"gelu_fast": arb(7978845608) / 10**10, "gelu_bloom": arb(79788456) / 10**8}
+            root = roots.get(kind, (2 / arb.pi()).sqrt())
+            return x * (1 + (root * (x + arb(44715) / 10**6 * x**3)).tanh()) / 2
+        case "relu2":
+            return x.max(arb(0)) ** 2
+        case "quick_gelu":
+            return x * (1 + (x * 851 / 1000).tanh()) / 2
+        case "sigmoid":
+            return (1 + (x / 2).tanh()) / 2
+        case "tanh":
+            return x.tanh()
         case _:
             return x * (1 + (x / 2).tanh()) / 2
 

@@ -125,7 +125,9 @@ def _scaled(entry: Entry, address: str, view: View) -> tuple[Entry, str]:
     values = np.where(claimed, entry.values.astype(np.float64) * factor, 0.0)
     slack = np.asarray(entry.slack) * factor
     return (
-        replace(entry, values=values, claimed=claimed, slack=slack if slack.shape else slack.item()),
+        replace(
+            entry, values=values, claimed=claimed, slack=slack if slack.shape else slack.item()
+        ),
         _("products, times the scale of the scores; masked ones are not judged"),
     )
 
@@ -157,9 +159,7 @@ def _projection(entry: Entry, name: str, row: TensorName, view: View) -> Read:
     return list(told)
 
 
-def _which(
-    entry: Entry, name: str, steps: tuple[str, str | None, bool], view: View
-) -> str | None:
+def _which(entry: Entry, name: str, steps: tuple[str, str | None, bool], view: View) -> str | None:
     """The step of one of the tensors of this name; None: before its bias, "": scaled."""
     product, turned, biased = steps
     match entry.made_by:
@@ -177,7 +177,9 @@ def _which(
     mine = _time_of(entry.name)
     flat = sum(side > 1 for side in entry.values.shape) < 3
     if len(times) == 1:
-        return product if turned is None or (flat and _can_be_flat(entry, view, product)) else turned
+        return (
+            product if turned is None or (flat and _can_be_flat(entry, view, product)) else turned
+        )
     if mine == times[-1] and turned is not None:
         return turned
     return None if biased and mine == times[0] and flat else product
@@ -208,7 +210,9 @@ def _apart(entry: Entry, width: int) -> Entry:
     def change(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.concatenate([array[..., order], array[..., width:]], axis=-1)
 
-    how = "; ".join(filter(None, (entry.read, _("pairs side by side, as in GGUF files: reordered"))))
+    how = "; ".join(
+        filter(None, (entry.read, _("pairs side by side, as in GGUF files: reordered")))
+    )
     return replace(moved(entry, change), read=how)
 
 
@@ -273,7 +277,9 @@ def _inside_a_norm(entry: Entry, kind: str, layer: str, view: View) -> Read:
     if not entry.made_of or address is None:
         return [aside(entry, _("several norms of a layer have this name"))]
     step = view.plan[address]
-    axes: Sides = (("pos",), ("d",)) if len(step.axes) == 2 else (("pos",), step.axes[:1], ("d_head",))
+    axes: Sides = (
+        (("pos",), ("d",)) if len(step.axes) == 2 else (("pos",), step.axes[:1], ("d_head",))
+    )
     found = fitted(entry, address, axes, view)
     return [] if found is None else [found]
 
@@ -312,7 +318,7 @@ def _of_the_chosen(entry: Entry, row: TensorName, layer: str, view: View) -> Rea
     if step.axes[-1] == "expert":  # (pos, expert)
         values, claimed, wide = values[..., 0], claimed[..., 0], wide[..., 0]
     else:  # (expert, pos, …)
-        values, claimed, wide = (each.swapaxes(0, 1) for each in (values, claimed, wide))
+        values, claimed, wide = values.swapaxes(0, 1), claimed.swapaxes(0, 1), wide.swapaxes(0, 1)
     how = _("of the chosen experts, in the order of ffn_moe_topk")
     changed = replace(entry, values=values, claimed=claimed, slack=wide)
     return [called(changed, row.address, how)]

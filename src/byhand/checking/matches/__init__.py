@@ -11,7 +11,7 @@ listed too.  A handwritten line that does not fit is an error, since its author 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,6 @@ from byhand.checking.matches.learned import (
 )
 from byhand.checking.matches.names import (
     COUNT,
-    POSITIONS,
     Found,
     Known,
     Named,
@@ -54,7 +53,7 @@ from byhand.optimizer import UPDATE, Rule
 from byhand.plan import WEIGHT
 from byhand.worked import ABSENT_AS
 
-IDS = ("tokens", "target", "next")  # steps whose values are token ids
+IDS = ("tokens", "source", "target", "next")  # steps whose values are token ids
 LOSS, MEAN_LOSS = "loss", "mean_loss"
 SHARED = "embed.position"  # one row may hold for the whole batch
 
@@ -64,15 +63,18 @@ def match(
     model: Model,
     text: str | None = None,
     target: str | None = None,
+    *,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     names: NameMap | None = None,
 ) -> tuple[ClaimedText, ...]:
     """Every claim of the sheet at its address, one ClaimedText for each text of the sheet.
 
-    The text is `text`, else that of the claims, else the model's own.  `names` explains names of
-    the dump's own.  An InputError where sources contradict each other, where handwriting does not
-    fit, or where no name is known.
+    The text is `text`, else that of the claims, else the model's own; so is the `source` that an
+    encoder reads.  `names` explains names of the dump's own.  An InputError where sources
+    contradict each other, where handwriting does not fit, or where no name is known.
     """
-    rows = rows_of(sheet, model, text)
+    rows = rows_of(sheet, model, text, source, segments)
     goal = _target(sheet, model, rows, text, target)
     learns = learning(sheet.entries)
     if learns and names_targets(sheet) and not (target or sheet.target):
@@ -113,6 +115,8 @@ def match(
             learning=learns,
             targets=targets_of(sheet, model, row, goal) if learns else None,
             rule=rule,
+            source=row.source,
+            segments=row.segments,
         )
         for row, claims in zip(rows, matching.claims, strict=True)
     )
@@ -139,7 +143,7 @@ def _target(
     """The target asked for, else that of the claims, else the model's own for its own text."""
     word = target or sheet.target
     if word is None and model.text is not None and model.target is not None:
-        own = model.vocabulary.encode(model.text)
+        own = model.read(model.text)
         if all(row.tokens == own for row in rows):
             word = model.target
     return None if word is None else model.outputs.id(word)
@@ -208,7 +212,8 @@ class _Matching:
             self._leave_aside(entry, error.message, error.hint, True)
 
     def _leave_aside(self, entry: Entry, reason: str, hint: str | None, misfit: bool) -> None:
-        self.unmatched.append(Unmatched(entry.said or entry.name, entry.source, reason, hint, misfit))
+        said = entry.said or entry.name
+        self.unmatched.append(Unmatched(said, entry.source, reason, hint, misfit))
 
     def _claims(self, entry: Entry) -> Iterator[tuple[int, Claim]]:
         named, found = self._found(entry)
@@ -271,7 +276,8 @@ class _Matching:
         values, slack = entry.values, entry.slack
         if found.address in IDS:
             model = self.known.model
-            known = model.vocabulary if found.address == "tokens" else model.outputs
+            tokens = {"tokens": model.vocabulary, "source": model.source_vocabulary}
+            known = tokens.get(found.address, model.outputs)
             ids = ids_of(values, known, entry.source, entry.claimed)
             return replace(entry, values=ids.astype(np.float64), slack=0.0)
         if values.dtype.kind == "O":
@@ -287,10 +293,13 @@ class _Matching:
 
     def shapes_for(self, row: Row) -> dict[str, tuple[int, ...]]:
         """The shapes of the claimed steps and weights, at the length of a row."""
-        length = len(row.tokens)
+
+        def own(axis: str, size: int) -> int:
+            return size - sum(row.padding(axis) or ())
+
         return {
             address: tuple(
-                length if axis in POSITIONS and found.step else size
+                own(axis, size) if found.step else size
                 for axis, size in zip(found.axes, shape, strict=True)
             )
             for address, (found, shape) in self.shapes.items()
@@ -305,7 +314,7 @@ def _located(error: ByhandError, entry: Entry) -> ByhandError:
 
 
 def _masked(values: npt.NDArray[Any], entry: Entry, found: Found) -> npt.NDArray[Any]:
-    if found.op not in ABSENT_AS or "key" not in found.axes:
+    if found.op not in ABSENT_AS or found.axes[-1] not in ("key", "source_key"):
         raise InputError(
             _("only scores and weights of attention can be masked"),
             where=f"{entry.source}: {entry.name}",
@@ -382,7 +391,8 @@ def _cut(index: Index, found: Found, row: Row) -> tuple[Index, Index] | None:
     take: list[int | slice] = []
     for at, (axis, size) in enumerate(zip(found.axes, found.shape, strict=True)):
         place = index[at] if at < len(index) else slice(0, size)
-        first, last = (row.before, size - row.behind) if axis in POSITIONS else (0, size)
+        before, behind = row.padding(axis) or (0, 0)
+        first, last = before, size - behind
         if isinstance(place, int):
             if not first <= place < last:
                 return None
@@ -394,7 +404,7 @@ def _cut(index: Index, found: Found, row: Row) -> tuple[Index, Index] | None:
         ours.append(slice(start - first, stop - first))
         take.append(slice(start - place.start, stop - place.start))
     own = tuple(
-        size - row.before - row.behind if axis in POSITIONS else size
+        size - sum(row.padding(axis) or ())
         for axis, size in zip(found.axes, found.shape, strict=True)
     )
     return _tidied(tuple(ours), own), tuple(take)

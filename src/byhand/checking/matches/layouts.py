@@ -25,6 +25,7 @@ from byhand.language import _
 Layout = tuple[tuple[str, ...], ...]
 BATCH = "batch"
 HEADS = ("head", "kv_head", "expert")
+PLACES = ("pos", "source")  # the axes of positions beside heads
 ONE = "one"  # the axis of a loss
 
 
@@ -118,17 +119,17 @@ def _layouts(axes: tuple[str, ...], style: str, alone: bool) -> Iterator[Layout]
 
 def _rows(layout: Layout) -> bool:
     """Whether each position and head has its own row, so that each batch member has too."""
-    return bool(layout) and len(layout[0]) == 2 and layout[0][0] == "pos"
+    return bool(layout) and len(layout[0]) == 2 and layout[0][0] in PLACES
 
 
 def _orders(axes: tuple[str, ...], style: str) -> tuple[Layout, ...]:
     ours: Layout = tuple((axis,) for axis in axes)
-    if len(axes) < 2 or axes[0] not in HEADS or axes[1] != "pos":
+    if len(axes) < 2 or axes[0] not in HEADS or axes[1] not in PLACES:
         return (ours, (*ours, ()))
-    head, rest = axes[0], tuple((axis,) for axis in axes[2:])
-    apart: Layout = (("pos",), (head,), *rest)
-    flat: Layout = (("pos",), (head, *axes[2:]))
-    rows: Layout = (("pos", head), *rest) if rest else (("pos", head), ())
+    head, pos, rest = axes[0], axes[1], tuple((axis,) for axis in axes[2:])
+    apart: Layout = ((pos,), (head,), *rest)
+    flat: Layout = ((pos,), (head, *axes[2:]))
+    rows: Layout = ((pos, head), *rest) if rest else ((pos, head), ())
     return {
         BYHAND: (ours, apart, flat, rows),
         CACHE: (ours, apart, flat),

@@ -31,6 +31,7 @@ from byhand.numbers.adjoints import UNCOUNTED
 from byhand.optimizer import BEFORE, UPDATE, Rule, update
 from byhand.passes import Mask
 from byhand.plan import GRAD, WEIGHT, Plan, Step
+from byhand.reading import beside
 
 LOSSES = ("losses", "mean_loss")
 MOMENTS = {"exp_avg": "m", "exp_avg_sq": "v", "momentum_buffer": "m"}  # torch's → ours
@@ -280,7 +281,8 @@ def _masks(text: ClaimedText, model: Model) -> tuple[Mask, ...]:
     """The masks of a text's blocks: the claimed ones, or the model's own."""
     if text.masks is not None:
         return text.masks
-    plan = forward.plan(model.spec, len(text.tokens), positions=text.positions)
+    read = beside(text.source, text.segments)
+    plan = forward.plan(model.spec, len(text.tokens), positions=text.positions, **read)
     layers = range(len(model.spec.blocks))
     return tuple(plan[f"block.{layer}.attn.scores"].attributes["mask"] for layer in layers)
 

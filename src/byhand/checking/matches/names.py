@@ -35,6 +35,7 @@ from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.model import Model
 from byhand.names.families import MODULES
+from byhand.names.pieces import EXPERT
 from byhand.parameters import Parameter, parameters
 from byhand.plan import GRAD, WEIGHT, Plan
 from byhand.spec import NormSpec
@@ -158,19 +159,16 @@ class Known:
         """Tensors under the names that checkpoints have for them."""
         if self.model.family is None:
             return {}
-        called = MODULES[self.model.family]
-        known = self._weights
-        found = {called.embedding: "embed.token"}
-        found |= {theirs: ours for ours, theirs in called.weights_outside.items()}
-        for layer in range(len(self.plan.spec.blocks)):
-            found |= {
-                f"{called.layer}{layer}.{theirs}": f"block.{layer}.{ours}"
-                for ours, theirs in called.weights_inside.items()
-            }
-        found |= {called.prefix + theirs: ours for theirs, ours in found.items()}
-        head = "head" if "head" in known else "embed.token"
-        found |= dict.fromkeys(called.heads, head)
-        return {theirs: known[ours] for theirs, ours in found.items() if ours in known}
+        called, known = MODULES[self.model.family], self._weights
+        found = {
+            source.file: parameter
+            for prefix in ("", called.prefix)
+            for name, parameter in known.items()
+            for source in called.sources(name, prefix, self.plan.spec.layout)
+            if not source.rules and EXPERT not in source.file  # else it is another tensor
+        }
+        head = known.get("head", known["embed.token"])
+        return found | dict.fromkeys(called.heads, head)
 
     # ------------------------------------------------------------------ near names
 
@@ -212,6 +210,7 @@ def unwrapped(name: str) -> str:
 
 
 POSITIONS = ("pos", "query", "key")
+SOURCE = ("source", "source_query", "source_key")  # likewise, of the text that an encoder reads
 VOCABULARY, OUTPUTS = "vocab", "outputs"
 _NAME = re.compile(r"\s*(?P<name>[^\[\]]*?)\s*(?:\[(?P<inside>.*)\])?\s*", re.DOTALL)
 _PLACE = re.compile(r"""\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^,"'\[\]]*))\s*""")
@@ -291,7 +290,7 @@ def index_of(
 
 
 def _looked_up(word: Word, named: Named, axis: str, row: Row, model: Model) -> int:
-    if axis not in (VOCABULARY, OUTPUTS, *POSITIONS):
+    if axis not in (VOCABULARY, OUTPUTS, *POSITIONS, *SOURCE):
         raise AddressError(
             _("there are no tokens along this axis"),
             where=named.name,
@@ -300,10 +299,12 @@ def _looked_up(word: Word, named: Named, axis: str, row: Row, model: Model) -> i
         )
     if axis == OUTPUTS:
         return model.outputs.id(word.text)
-    id = model.vocabulary.id(word.text)
+    read = axis in SOURCE
+    id = (model.source_vocabulary if read else model.vocabulary).id(word.text)
     if axis == VOCABULARY:
         return id
-    found = [place for place, token in enumerate(row.tokens) if token == id]
+    ids = row.source.tokens if read and row.source else row.tokens
+    found = [place for place, token in enumerate(ids) if token == id]
     if len(found) != 1:
         raise AddressError(
             _("{token} does not name one position").format(token=repr(word.text[:40])),
@@ -313,7 +314,7 @@ def _looked_up(word: Word, named: Named, axis: str, row: Row, model: Model) -> i
             if found
             else _("no such token in the text"),
         )
-    return row.before + found[0]
+    return (row.padding(axis) or (0, 0))[0] + found[0]
 
 
 # ------------------------------------------------------------------ hooks inside a norm

@@ -13,6 +13,7 @@ from byhand.model import Model
 from byhand.optimizer import Rule
 from byhand.passes import Mask
 from byhand.plan import Plan
+from byhand.reading import beside
 
 
 def plan_for(claimed: ClaimedText, model: Model) -> Plan:
@@ -21,6 +22,7 @@ def plan_for(claimed: ClaimedText, model: Model) -> Plan:
         model.spec,
         len(claimed.tokens),
         positions=claimed.positions,
+        **beside(claimed.source, claimed.segments),
         target=claimed.target is not None,
         losses=claimed.targets is not None,
         head_outputs=any(claim.address.endswith(".head_out") for claim in claimed.claims),
@@ -49,6 +51,12 @@ def widest_plan(model: Model, rows: tuple[Row, ...], learns: bool, rule: Rule | 
     width = rows[0].width  # only shapes are read from it, so any positions will do
     positions = (0,) * width
     plan = forward.plan(
-        model.spec, width, positions=positions, target=True, losses=learns, head_outputs=True
+        model.spec,
+        width,
+        positions=positions,
+        target=True,
+        losses=learns,
+        head_outputs=True,
+        source=rows[0].read_width,
     )
     return every_name(plan, rule) if learns else plan

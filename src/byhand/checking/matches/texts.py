@@ -7,7 +7,7 @@ agree.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from byhand.errors import InputError, TextError
 from byhand.language import _
 from byhand.model import Model
 from byhand.passes import Mask
-from byhand.tokens import Tokenizer, too_long
+from byhand.reading import read
+from byhand.tokens import Source, Tokenizer, too_long
 
 MOST_SHOWN = 12  # ids in a message
 
@@ -36,11 +37,25 @@ class Row:
     behind: int = 0
     positions: tuple[int, ...] | None = None  # None: 0, 1, 2, …
     masks: tuple[Mask, ...] | None = None  # one for each block, where the claims give masks
+    source: Source | None = None  # what the encoder reads, where there is one
+    unread: tuple[int, int] = (0, 0)  # padding before and behind the source
+    segments: tuple[int, ...] | None = None  # the kind of each token, where one was given
 
     @property
     def width(self) -> int:
         """The number of positions in the dump, with padding."""
         return self.before + len(self.tokens) + self.behind
+
+    @property
+    def read_width(self) -> int | None:
+        """The number of positions of the source in the dump, with padding."""
+        return None if self.source is None else sum(self.unread) + len(self.source.tokens)
+
+    def padding(self, axis: str) -> tuple[int, int] | None:
+        """The padding before and behind the positions of an axis; None of any other axis."""
+        if axis in ("pos", "query", "key"):
+            return self.before, self.behind
+        return self.unread if axis in ("source", "source_query", "source_key") else None
 
 
 def names_the_text(entry: Entry) -> bool:
@@ -48,19 +63,36 @@ def names_the_text(entry: Entry) -> bool:
     return entry.name in TOKENS
 
 
-def rows_of(sheet: Sheet, model: Model, text: str | None) -> tuple[Row, ...]:
+def rows_of(
+    sheet: Sheet,
+    model: Model,
+    text: str | None,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
+) -> tuple[Row, ...]:
     """The texts; an InputError where sources disagree, or where none gives the text."""
+    rows = _rows_of(sheet, model, text)
+    if model.spec.encoder is not None or source is not None:
+        rows = tuple(_reading(row, sheet, model, source) for row in rows)
+    if sheet.kinds is None and segments is None:
+        return rows
+    return tuple(_with_segments(row, sheet, segments) for row in rows)
+
+
+def _rows_of(sheet: Sheet, model: Model, text: str | None) -> tuple[Row, ...]:
     ids = _given_ids(sheet, model)
     if ids is None:
         words = text or sheet.text or model.text
+        if words is None and model.start:
+            words = ""  # a decoder's first token follows from its source alone
         if words is None:
             raise sheet.wrong(
                 _("the claims do not say which text they are about"),
                 expected=_("text or tokens among the claims, or a text in the call"),
             )
         if sheet.text is not None and text is not None and text != sheet.text:
-            _agree(sheet, model, text, model.vocabulary.encode(sheet.text))
-        return (_row(sheet, model, words, model.vocabulary.encode(words), 0),)
+            _agree(sheet, model, text, model.read(sheet.text))
+        return (_row(sheet, model, words, model.read(words), 0),)
     batch = np.atleast_2d(ids)
     mask = None if sheet.mask is None else np.atleast_2d(sheet.mask)
     rows = []
@@ -95,6 +127,40 @@ def _row(
     return Row(text, tokens, place, before, behind, positions, masks)
 
 
+def _reading(row: Row, sheet: Sheet, model: Model, source: str | None) -> Row:
+    """The row with its source: as the claims have it, else the one given or the model's own."""
+    words = source or sheet.read_text
+    if sheet.read_tokens is None:
+        return replace(row, source=read(model, row.text, source=words).source)
+    batch = np.atleast_2d(sheet.read_tokens)
+    place = min(row.place, len(batch) - 1)
+    mask = None if sheet.read_mask is None else np.atleast_2d(sheet.read_mask)[place]
+    before, behind = (0, 0) if mask is None else _padding(sheet, mask)
+    ids = batch[place][before : batch.shape[1] - behind]
+    known = model.source_vocabulary
+    tokens = tuple(_id(int(id), known, sheet.source) for id in ids)
+    if words is not None and known.encode(words) != tokens:
+        raise sheet.wrong(
+            _("the claims are about another source"),
+            expected=_("{text}, which is {ids}").format(
+                text=repr(words[:60]), ids=_shown(known.encode(words))
+            ),
+            found=_shown(tokens),
+        )
+    found = Source(known.decode(tokens) if words is None else words, tokens)
+    return replace(row, source=found, unread=(before, behind))
+
+
+def _with_segments(row: Row, sheet: Sheet, segments: Sequence[int] | None) -> Row:
+    """The row with the kind of each token, as it is given or as the claims have it."""
+    if segments is not None:
+        return replace(row, segments=tuple(segments))
+    assert sheet.kinds is not None
+    kinds = np.atleast_2d(sheet.kinds)
+    own = kinds[min(row.place, len(kinds) - 1)][row.before : row.before + len(row.tokens)]
+    return replace(row, segments=tuple(map(int, own)))
+
+
 def _positions(sheet: Sheet, place: int, before: int, length: int) -> tuple[int, ...] | None:
     """The positions that the claims give; None where they are 0, 1, 2, …"""
     if sheet.positions is None:
@@ -111,7 +177,7 @@ def _positions(sheet: Sheet, place: int, before: int, length: int) -> tuple[int,
 
 
 def _agree(sheet: Sheet, model: Model, text: str, tokens: Sequence[int]) -> None:
-    said = model.vocabulary.encode(text)
+    said = model.read(text)
     if said != tuple(tokens):
         raise sheet.wrong(
             _("the claims are about another text"),

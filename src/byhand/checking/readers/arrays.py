@@ -26,15 +26,22 @@ from byhand.files.mapped import shown, sides
 from byhand.files.tree import List, Node, Scalar
 from byhand.language import _
 
-TOKENS = ("tokens", "input_ids", "hook_tokens", "embed.hook_in")
-MASKS = ("attention_mask",)
+WRITTEN, WRITTEN_MASK = "decoder_input_ids", "decoder_attention_mask"
+TOKENS = (WRITTEN, "tokens", "input_ids", "hook_tokens", "embed.hook_in")
+READ = ("source", "encoder_input_ids")  # what an encoder reads; input_ids too, beside WRITTEN
+READ_MASKS = ("source_mask", "encoder_attention_mask")
+MASKS = ("attention_mask", WRITTEN_MASK)
+KINDS = ("token_type_ids", "segments")  # the segment of each token
 POSITIONS = ("position_ids", "pos_embed.hook_in")
 SEGMENTS = ("segment_ids",)  # the number of each position's text, if several are packed
 PADDING = ("pad_token_id",)
 FOLLOWING = ("targets",)  # the next id after each position
 OWN_IDS = ("labels",)  # the ids that are predicted, each at its own position
 PAIRS = "pairs"  # the heading's key for a mask of queries and keys
-GIVEN_IDS = (*TOKENS, *MASKS, *POSITIONS, *SEGMENTS, *PADDING, *FOLLOWING, *OWN_IDS)
+GIVEN_IDS = (
+    *TOKENS, *MASKS, *POSITIONS, *SEGMENTS, *PADDING, *FOLLOWING, *OWN_IDS, *READ, *READ_MASKS,
+    *KINDS,
+)  # fmt: skip
 FLOATS: Mapping[np.dtype[Any], str] = {
     np.dtype(np.float64): "float64",
     np.dtype(np.float32): "float32",
@@ -64,14 +71,14 @@ def sheet_of_arrays(source: str, named: Named, heading: Mapping[str, str] | None
                 told[name] = whole_numbers(array, where, name)
         else:
             entries.append(entry_of_any(name, value, source))
-    tokens = _first(told, TOKENS)
+    tokens, mask, read, read_mask = _texts(told)
     return Sheet(
         source,
         tuple(entries),
         text=told.get("text"),
         target=told.get("target"),
         tokens=tokens,
-        mask=mask_of(source, tokens, _first(told, MASKS), _first(told, PADDING)),
+        mask=mask_of(source, tokens, mask, _first(told, PADDING)),
         pairs=told.get(PAIRS),
         positions=_first(told, POSITIONS),
         segments=_first(told, SEGMENTS),
@@ -80,7 +87,24 @@ def sheet_of_arrays(source: str, named: Named, heading: Mapping[str, str] | None
         optimizer=told.get("optimizer"),
         precision=told.get("precision"),
         label=_first(told, LABELS),
+        kinds=_first(told, KINDS),
+        read_text=told.get("source") if isinstance(told.get("source"), str) else None,
+        read_tokens=read,
+        read_mask=mask_of(source, read, read_mask, _first(told, PADDING)),
     )
+
+
+def _texts(told: Mapping[str, Any]) -> tuple[Any, Any, Any, Any]:
+    """The ids of the text and its mask, then those of the source.
+
+    Where the ids of a decoder are given, input_ids and attention_mask are those of its encoder.
+    """
+    if WRITTEN in told:
+        read = _first(told, (*READ, "input_ids"))
+        return told[WRITTEN], told.get(WRITTEN_MASK), read, _first(told, (*READ_MASKS, MASKS[0]))
+    ids = {name: told[name] for name in READ if not isinstance(told.get(name, ""), str)}
+    tokens, mask = _first(told, TOKENS), _first(told, MASKS)
+    return tokens, mask, _first(ids, READ), _first(told, READ_MASKS)
 
 
 def sheet_of_mapping(mapping: Mapping[Any, Any], source: str) -> Sheet:

@@ -6,40 +6,31 @@ defaults.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from byhand.errors import SpecError, nearest
 from byhand.files.mapped import shown
 from byhand.language import _
-from byhand.models.huggingface import gpt2, gpt_neox, llama
 from byhand.models.huggingface.config import Config
+from byhand.models.huggingface.decoders import DECODERS
+from byhand.models.huggingface.family import Buffers, Family
 from byhand.models.huggingface.keys import check_unread
-from byhand.models.huggingface.rope import Rope
 from byhand.names.families import MODULES
 from byhand.names.modules import Names
 from byhand.spec import ModelSpec
 
-Reader = Callable[[Config, str], tuple[ModelSpec, Rope | None]]
-FAMILIES: dict[str, tuple[str, Reader]] = {
-    "gpt2": ("gpt2", gpt2.read),
-    "llama": ("llama", llama.read_llama),
-    "mistral": ("llama", llama.read_mistral),
-    "qwen2": ("llama", llama.read_qwen2),
-    "qwen3": ("llama", llama.read_qwen3),
-    "gpt_neox": ("gpt_neox", gpt_neox.read),
-}
+FAMILIES: dict[str, Family] = {**DECODERS}
 
 
 @dataclass(frozen=True)
 class Read:
-    """A config.json that was understood: the family's spec, RoPE and tensor names."""
+    """A config.json that was understood: the family's spec, tensor names and buffers."""
 
     spec: ModelSpec
     family: str
     names: Names
-    rope: Rope | None
     notes: tuple[str, ...]
+    buffers: Buffers = field(default_factory=dict)
 
 
 def read_family(config: Config, name: str) -> Read:
@@ -54,10 +45,11 @@ def read_family(config: Config, name: str) -> Read:
             message=_("byhand does not know models of type {kind}").format(kind=shown(kind)),
             hint=nearest(words, FAMILIES),
         )
-    family, read = FAMILIES[kind]
+    family = FAMILIES[kind]
     try:
-        spec, rope = read(config, name)
+        spec = replace(family.read(config, name), family=family.names)
     except SpecError as error:
         raise config.impossible(error) from None
-    spec = replace(spec, family=family)
-    return Read(spec, family, MODULES[family], rope, check_unread(config, kind))
+    buffers = family.buffers(config, spec)
+    notes = check_unread(config, kind)
+    return Read(spec, family.names, MODULES[family.names], notes, buffers)

@@ -11,8 +11,8 @@ from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Confi
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 
 
-def read(config: Config, name: str) -> tuple[ModelSpec, None]:
-    """The spec of a GPT-2 config, which has no RoPE."""
+def read(config: Config, name: str) -> ModelSpec:
+    """The spec of a GPT-2 config."""
     d = config.whole("n_embd", also="hidden_size")
     heads = config.whole("n_head", also="num_attention_heads")
     layers = config.whole("n_layer", also="num_hidden_layers", most=MOST_LAYERS)
@@ -42,7 +42,7 @@ def read(config: Config, name: str) -> tuple[ModelSpec, None]:
         )
         return BlockSpec(attention, mlp, norm, norm)
 
-    spec = ModelSpec(
+    return ModelSpec(
         name=name,
         vocab=config.whole("vocab_size"),
         d_model=d,
@@ -53,7 +53,6 @@ def read(config: Config, name: str) -> tuple[ModelSpec, None]:
         tied=config.flag("tie_word_embeddings", True),
         layout="in_out",
     )
-    return spec, None
 
 
 def _scale(width: int, by_width: bool, divisor: int) -> Expression | None:

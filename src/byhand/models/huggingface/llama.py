@@ -8,7 +8,7 @@ from fractions import Fraction
 from byhand.language import _
 from byhand.models.huggingface.activations import ACTIVATIONS
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
-from byhand.models.huggingface.rope import Rope, read_rope
+from byhand.models.huggingface.rope import Keys, read_rope
 from byhand.spec import (
     NO_NORM,
     AttentionSpec,
@@ -22,8 +22,8 @@ from byhand.spec import (
 LAYER_TYPES = {"full_attention": False, "attention": False, "sliding_attention": True}
 
 
-def read_llama(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
-    """The spec of a Llama config, and its RoPE."""
+def read_llama(config: Config, name: str) -> ModelSpec:
+    """The spec of a Llama config."""
     bias = config.flag("attention_bias", False)
     return _gated(
         config,
@@ -36,8 +36,8 @@ def read_llama(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
     )
 
 
-def read_mistral(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
-    """The spec of a Mistral config, and its RoPE."""
+def read_mistral(config: Config, name: str) -> ModelSpec:
+    """The spec of a Mistral config."""
     return _gated(
         config,
         name,
@@ -48,8 +48,8 @@ def read_mistral(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
     )
 
 
-def read_qwen2(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
-    """The spec of a Qwen 2 config, and its RoPE."""
+def read_qwen2(config: Config, name: str) -> ModelSpec:
+    """The spec of a Qwen 2 config."""
     config.asked.add("attention_bias")  # always present, whatever the config says
     return _gated(
         config,
@@ -61,8 +61,8 @@ def read_qwen2(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
     )
 
 
-def read_qwen3(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
-    """The spec of a Qwen 3 config, and its RoPE."""
+def read_qwen3(config: Config, name: str) -> ModelSpec:
+    """The spec of a Qwen 3 config."""
     bias = config.flag("attention_bias", False)
     return _gated(
         config,
@@ -90,7 +90,7 @@ def _gated(
     d_head: int | None = None,  # default; None: hidden_size / heads
     mlp_bias: bool = False,
     head_norms: bool = False,
-) -> tuple[ModelSpec, Rope | None]:
+) -> ModelSpec:
     d = config.whole("hidden_size")
     heads = config.whole("num_attention_heads")
     layers = config.whole("num_hidden_layers", most=MOST_LAYERS)
@@ -101,7 +101,7 @@ def _gated(
             raise config.refuse("num_attention_heads", expected, heads)
         width = d // heads
     norm = NormSpec("rmsnorm", config.epsilon("rms_norm_eps", Fraction(1, 1_000_000)), bias=False)
-    rope = read_rope(config, width, base_keys=("rope_theta",))
+    rope = read_rope(config, width, Keys(context=context))
     mlp = MlpSpec(
         d_ff=config.whole("intermediate_size"),
         activation=config.word("hidden_act", "silu", ACTIVATIONS),
@@ -119,7 +119,7 @@ def _gated(
             kv_heads=kv,
             scale=over_root(width),
             window=window,
-            rotary=rope.spec if rope else None,
+            rotary=rope,
             q_norm=norm if head_norms else NO_NORM,
             k_norm=norm if head_norms else NO_NORM,
             q_bias=biases[0],
@@ -129,7 +129,7 @@ def _gated(
         )
         return BlockSpec(attention, mlp, norm, norm)
 
-    spec = ModelSpec(
+    return ModelSpec(
         name=name,
         vocab=config.whole("vocab_size"),
         d_model=d,
@@ -139,7 +139,6 @@ def _gated(
         tied=config.flag("tie_word_embeddings", False),
         layout="out_in",
     )
-    return spec, rope
 
 
 def _mistral_windows(config: Config, layers: int) -> list[int | None]:

@@ -1,113 +1,219 @@
-"""RoPE as config.json describes it, with the scalings that real models use.
+"""RoPE as config.json describes it: the keys of each scaling that real models use.
 
-The old keys (rope_theta, rope_scaling) are read as well as the new ones (rope_parameters).
-
-    default    pair i turns by base^(-2i/width) a position: a plain RotarySpec
-    linear     the same angles divided by a factor
-    llama3     long waves divided by the factor, short ones not, and a blend between
-
-Scaled frequencies are exact expressions, which the model gets as a buffer.
+The old keys (rope_theta, rope_scaling) are read as well as the new ones (rope_parameters).  What
+the scalings do is in `rope_scaling`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from byhand.errors import InputError, nearest
-from byhand.expression import Expression, Name, Negative, Number, Power, Product, Quotient, Sum
+from byhand.expression import Expression, Number
 from byhand.files.mapped import shown
 from byhand.language import _
-from byhand.models.huggingface.config import LONGEST_CONTEXT, Config
+from byhand.models.huggingface.config import LARGEST_NUMBER, LONGEST_CONTEXT, Config
+from byhand.rope_scaling import KINDS, Scaling, longrope_magnitude, yarn_magnitude
 from byhand.spec import RotarySpec
-from byhand.weights import Data
 
-TYPES = ("default", "linear", "llama3")
+TYPES = ("default", *KINDS)
 USUAL_BASE = Fraction(10_000)
+SMALLEST_BASE = Fraction(11, 10)  # for YaRN, which divides by its logarithm
 WIDEST = 65_536  # entries of a head that turn
-_SETTINGS = {
+_FIRST = "original_max_position_embeddings"  # the length the model was first trained for
+_SETTINGS: dict[str, tuple[str, ...]] = {
     "default": (),
     "linear": ("factor",),
-    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
-}
+    "dynamic": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor", _FIRST),
+    "yarn": ("factor", _FIRST, "attention_factor", "beta_fast", "beta_slow", "mscale",
+             "mscale_all_dim", "truncate"),
+    "longrope": ("factor", _FIRST, "attention_factor", "short_factor", "long_factor"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Rope:
-    """The rotation of one model: its spec, and its frequencies if they are scaled."""
+class Keys:
+    """Where a family has the settings of RoPE, and what it takes where they are missing."""
 
-    spec: RotarySpec
-    frequencies: Data | None
-
-
-@dataclass(frozen=True)
-class Bands:
-    """The bands of llama3: which frequencies are scaled, by wavelength, and by how much."""
-
-    factor: Fraction
-    low: Fraction
-    high: Fraction
-    length: int
+    base_keys: tuple[str, ...] = ("rope_theta",)
+    share_keys: tuple[str, ...] = ("partial_rotary_factor",)
+    base: Fraction = USUAL_BASE
+    share: Fraction | None = None  # of a head that turns; None: whole heads, and nothing else
+    pairing: str = "half"
+    context: int = 2048  # where max_position_embeddings is missing
+    older: tuple[tuple[str, str], ...] = ()  # older names of scalings
 
 
 def read_rope(
-    config: Config,
-    d_head: int,
-    *,
-    base_keys: tuple[str, ...],
-    share_keys: tuple[str, ...] = ("partial_rotary_factor",),
-    share: Fraction | None = None,
-) -> Rope | None:
+    config: Config, d_head: int, keys: Keys, table: Config | None = None
+) -> RotarySpec | None:
     """The rotation of heads of this width; None where no entry is turned.
 
-    `share` is the default share of a head that turns.  None means that the family turns whole
-    heads; a config that says otherwise is refused.
+    `table` has the settings, where these are not those of all layers.
     """
-    table = _table(config)
-    kind = _kind(table)
-    base = _common(config, table, base_keys, "rope_theta", USUAL_BASE)
+    table = rope_table(config) if table is None else table
+    kind = _kind(table, dict(keys.older))
+    base = _common(config, table, keys.base_keys, "rope_theta", keys.base)
     if base.value <= 0:
         raise base.refuse(_("a number above 0"))
-    part = _common(config, table, share_keys, "partial_rotary_factor", share or Fraction(1))
+    width = _width(config, table, d_head, keys)
+    if width == 0:
+        return None
+    known = {"type", "rope_type", "rope_theta", "partial_rotary_factor", *_SETTINGS[kind]}
+    _only(table, known)
+    scaling, magnitude = _Scalings(config, table, keys, width, base).read(kind)
+    return RotarySpec(width, base.value, keys.pairing, magnitude=magnitude, scaling=scaling)
+
+
+def _width(config: Config, table: Config, d_head: int, keys: Keys) -> int:
+    """How many entries of each head turn."""
+    part = _common(
+        config, table, keys.share_keys, "partial_rotary_factor", keys.share or Fraction(1)
+    )
     if not 0 <= part.value <= 1:
         raise part.refuse(_("a number from 0 to 1"))
-    if share is None and part.value != 1:
+    if keys.share is None and part.value != 1:
         raise part.refuse(_("1, or no such key"))
     # As in the library: the product is rounded as a float, then cut.
     width = int(d_head * float(part.value))
-    if width == 0:
-        return None
     if width > WIDEST:
         expected = _("heads of at most {count} entries").format(count=f"{WIDEST:,}")
         raise config.refuse("head_dim", expected, width)
     if width % 2:
         expected = _("an even number of entries of each head, which RoPE turns in pairs")
-        raise config.refuse("head_dim", expected, width) if share is None else part.refuse(expected)
-    _only(table, {"type", "rope_type", "rope_theta", "partial_rotary_factor", *_SETTINGS[kind]})
-    if kind == "default":
-        return Rope(RotarySpec(width, base.value), None)
-    factor = table.positive("factor")
-    if kind == "linear":
-        every: Iterator[Expression] = (
-            _over(frequency, factor) for frequency in _usual(base.value, width)
+        whole = keys.share is None
+        raise config.refuse("head_dim", expected, width) if whole else part.refuse(expected)
+    return width
+
+
+@dataclass(frozen=True)
+class _Scalings:
+    """The settings of one scaling, and of the model around it."""
+
+    config: Config
+    table: Config
+    keys: Keys
+    width: int
+    base: _Said
+
+    def read(self, kind: str) -> tuple[Scaling | None, Expression | None]:
+        """The scaling, and the factor of what is turned."""
+        match kind:
+            case "default":
+                return None, None
+            case "linear":
+                return Scaling("linear", self.table.positive("factor")), None
+            case "dynamic":
+                return self.dynamic(), None
+            case "llama3":
+                return self.llama3(), None
+            case "yarn":
+                return self.yarn()
+        return self.longrope()
+
+    def dynamic(self) -> Scaling:
+        if self.width == 2:
+            raise self.table.refuse("rope_type", _("more than one pair, for dynamic RoPE"))
+        factor = self.table.positive("factor")
+        if factor < 1:
+            raise self.table.refuse("factor", _("a number of at least 1"), factor)
+        return Scaling("dynamic", factor, length=self.context())
+
+    def llama3(self) -> Scaling:
+        low, high = map(self.table.positive, ("low_freq_factor", "high_freq_factor"))
+        if low >= high:
+            expected = _("more than low_freq_factor, {value}").format(value=shown(low))
+            raise self.table.refuse("high_freq_factor", expected)
+        factor = self.table.positive("factor")
+        return Scaling("llama3", factor, length=self.first_length(), slow=low, fast=high)
+
+    def yarn(self) -> tuple[Scaling, Expression | None]:
+        if self.base.value < SMALLEST_BASE:
+            least = _("a number of at least {value}").format(value=float(SMALLEST_BASE))
+            raise self.base.refuse(least)
+        length = self.first_length()
+        scaling = Scaling(
+            "yarn",
+            factor=(factor := self.factor(length)),
+            length=length,
+            slow=self.optional("beta_slow") or Fraction(1),
+            fast=self.optional("beta_fast") or Fraction(32),
+            whole=self.table.flag("truncate", True),
         )
-    else:
-        bands = _bands(config, table, factor)
-        every = (_banded(base.value, place, width, bands) for place in range(width // 2))
-    data = np.empty(width // 2, dtype=object)
-    for place, frequency in enumerate(every):
-        data[place] = frequency
-    return Rope(RotarySpec(width, base.value, given=True), data)
+        scales = self.optional("mscale"), self.optional("mscale_all_dim")
+        return scaling, self.given_magnitude(yarn_magnitude(factor, *scales))
+
+    def longrope(self) -> tuple[Scaling, Expression | None]:
+        length = self.first_length()
+        if length < 2:
+            raise self.table.refuse(_FIRST, _("a whole number of at least 2"), length)
+        scaling = Scaling(
+            "longrope",
+            length=length,
+            short_factors=self.factors("short_factor"),
+            long_factors=self.factors("long_factor"),
+        )
+        return scaling, self.given_magnitude(longrope_magnitude(self.factor(length), length))
+
+    # ------------------------------------------------------------------ single keys
+
+    def context(self) -> int:
+        return self.config.whole("max_position_embeddings", self.keys.context, most=LONGEST_CONTEXT)
+
+    def first_length(self) -> int:
+        """The length the model was first trained for: that of the config, of the table, or now."""
+        outer, inner = (at.whole_or_none(_FIRST, most=LONGEST_CONTEXT)
+                        for at in (self.config, self.table))  # fmt: skip
+        if inner and outer and inner != outer:
+            expected = _("the same as {key}, {value}").format(
+                key=self.table.prefix + _FIRST, value=inner
+            )
+            raise self.config.refuse(_FIRST, expected)
+        return inner or outer or self.context()
+
+    def factor(self, length: int) -> Fraction:
+        """By how much the text may grow: as the table says, else as the two lengths do."""
+        if self.table.value("factor", None)[1] is None:
+            return Fraction(self.context(), length)
+        return self.table.positive("factor")
+
+    def optional(self, key: str) -> Fraction | None:
+        """A number that is not negative, where there is one."""
+        if self.table.value(key, None)[1] is None:
+            return None
+        found = self.table.number(key)
+        if found < 0:
+            raise self.table.refuse(key, _("a number that is not negative"), found)
+        return found
+
+    def given_magnitude(self, usual: Expression | None) -> Expression | None:
+        """The attention factor of the table, where it has one."""
+        if self.table.value("attention_factor", None)[1] is None:
+            return usual
+        found = self.table.positive("attention_factor")
+        return None if found == 1 else Number(found)
+
+    def factors(self, key: str) -> tuple[Fraction, ...]:
+        """A factor for each pair."""
+        _name, found = self.table.value(key)
+        count = self.width // 2
+        if not isinstance(found, list) or len(found) != count or not all(map(_above_0, found)):
+            raise self.table.refuse(key, _("{count} numbers above 0").format(count=count), found)
+        return tuple(map(Fraction, found))
+
+
+def _above_0(x: Any) -> bool:
+    number = isinstance(x, int | Fraction) and not isinstance(x, bool)
+    return number and 0 < x <= LARGEST_NUMBER
 
 
 # ------------------------------------------------------------------ the keys
 
 
-def _table(config: Config) -> Config:
+def rope_table(config: Config) -> Config:
     """The table rope_parameters, or its older name rope_scaling; empty if neither is there."""
     new, old = config.within("rope_parameters"), config.within("rope_scaling")
     if new and old and new.table != old.table:
@@ -115,8 +221,9 @@ def _table(config: Config) -> Config:
     return new or old or Config(config.path, {})
 
 
-def _kind(table: Config) -> str:
+def _kind(table: Config, older: dict[str, str]) -> str:
     key, found = table.value("rope_type", "default", "type")
+    found = older.get(found, found) if isinstance(found, str) else found
     if found not in TYPES:
         words = found if isinstance(found, str) else ""
         raise table.refuse(
@@ -172,83 +279,3 @@ def _only(table: Config, known: set[str]) -> None:
                 message=_("byhand does not know this setting of RoPE"),
                 hint=nearest(key[:80], known),
             )
-
-
-def _bands(config: Config, table: Config, factor: Fraction) -> Bands:
-    key = "original_max_position_embeddings"
-    inner, outer = (at.whole_or_none(key, most=LONGEST_CONTEXT) for at in (table, config))
-    if inner and outer and inner != outer:
-        expected = _("the same as {key}, {value}").format(key=table.prefix + key, value=inner)
-        raise config.refuse(key, expected)
-    length = inner or outer
-    if length is None:
-        raise table.refuse(key, _("the length the model was first trained for"))
-    low, high = table.positive("low_freq_factor"), table.positive("high_freq_factor")
-    if low >= high:
-        expected = _("more than low_freq_factor, {value}").format(value=shown(low))
-        raise table.refuse("high_freq_factor", expected)
-    return Bands(factor, low, high, length)
-
-
-# ------------------------------------------------------------------ the frequencies
-
-
-def _usual(base: Fraction, width: int) -> Iterator[Expression]:
-    """base^(-2i/width) for each pair i."""
-    return (_frequency(base, place, width) for place in range(width // 2))
-
-
-def _frequency(base: Fraction, place: int, width: int) -> Expression:
-    if place == 0 or base == 1:
-        return Number(Fraction(1))
-    return Power(Number(base), Number(Fraction(-2 * place, width)))
-
-
-def _over(frequency: Expression, factor: Fraction) -> Expression:
-    match frequency:
-        case Number(value=value):
-            return Number(value / factor)
-    return frequency if factor == 1 else Quotient(frequency, Number(factor))
-
-
-def _banded(base: Fraction, place: int, width: int, bands: Bands) -> Expression:
-    """One frequency, scaled by comparing its wavelength with length/low and length/high.
-
-    The blend between is f·((1 - s)/factor + s) with s = (length·f/2π - low)/(high - low).
-    """
-    frequency = _frequency(base, place, width)
-    if _longer(base, place, width, bands.length / bands.low):
-        return _over(frequency, bands.factor)
-    if not _longer(base, place, width, bands.length / bands.high):
-        return frequency
-    turns = Quotient(
-        Product((Number(Fraction(bands.length)), frequency)),
-        Product((Number(Fraction(2)), Name("pi"))),
-    )
-    span = Number(bands.high - bands.low)
-    short = Quotient(Sum((turns, Negative(Number(bands.low)))), span)
-    long = Quotient(Sum((Number(bands.high), Negative(turns))), span)
-    blend = Sum((_over(long, bands.factor), short))
-    return blend if frequency == Number(Fraction(1)) else Product((frequency, blend))
-
-
-def _longer(base: Fraction, place: int, width: int, wavelength: Fraction) -> bool:
-    """Whether 2π·base^(2i/width) is above a rational; proven, and never equal (π)."""
-    from flint import arb, ctx, fmpq
-
-    def ball(x: Fraction) -> Any:
-        return arb(fmpq(x.numerator, x.denominator))
-
-    for bits in (64, 256, 1024, 4096):
-        with ctx.workprec(bits):
-            wave = 2 * arb.pi() * ball(base) ** ball(Fraction(2 * place, width))
-            if wave > ball(wavelength):
-                return True
-            if wave < ball(wavelength):
-                return False
-    raise InputError(
-        _("the wavelength of RoPE pair {place} cannot be told from {value}").format(
-            place=place, value=shown(wavelength)
-        ),
-        where="config.json: rope_parameters",
-    )

@@ -6,8 +6,8 @@ tensor are checked on first use.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 
 import numpy as np
 
@@ -15,10 +15,12 @@ from byhand.errors import InputError, ShapeError, nearest
 from byhand.files.mapped import BLOCK, FLOATS, Stored, shown, sides
 from byhand.language import _
 from byhand.models.huggingface.families import Read
+from byhand.names.pieces import EXPERT, Form, Source
 from byhand.parameters import Parameter, parameters
+from byhand.spec import AttentionSpec
 from byhand.weights import Data, Tensor, Weights
 
-_BLOCK_NAME = re.compile(r"block\.(\d+)\.(.+)")
+MOST_TOLD = 7  # missing tensors that are looked for
 
 
 def read_weights(read: Read, stored: Mapping[str, Stored], where: str) -> Weights:
@@ -36,52 +38,61 @@ class _Reader:
         self.prefix = names.prefix if prefixed else ""
         self.head = next((head for head in names.heads if head in stored), names.heads[0])
         self.wanted = {p.name: p for p in parameters(read.spec)}
-        self.files = {n: self.file_name(n) for n, p in self.wanted.items() if p.kind != "buffer"}
+        found = {name: self.source(name) for name in self.wanted}
+        self.sources = {name: source for name, source in found.items() if source is not None}
 
-    def file_name(self, name: str) -> str:
-        names = self.read.names
-        if name == "head":
-            return self.head
-        if name == "embed.token":
-            return self.prefix + names.embedding
-        if (block := _BLOCK_NAME.fullmatch(name)) is None:
-            return self.prefix + names.weights_outside[name]
-        return f"{self.prefix}{names.layer}{block[1]}.{names.weights_inside[block[2]]}"
+    def source(self, name: str) -> Source | None:
+        """Where the folder has a parameter; its usual place if it has it nowhere; None: no file."""
+        every = self.read.names.sources(name, self.prefix, self.read.spec.layout)
+        there = (each for each in every if next(self.files(name, each)) in self.stored)
+        return next(there, every[0] if every else None)
+
+    def files(self, name: str, source: Source) -> Iterator[str]:
+        """The names of the tensors that a parameter is made of: one, or one for each expert."""
+        if EXPERT not in source.file:
+            return iter((source.file,))
+        return (source.file.replace(EXPERT, str(e)) for e in range(self.wanted[name].shape[0]))
 
     def weights(self) -> Weights:
         self.complete()
         self.nothing_else()
-        for name, file in self.files.items():
-            self.fits(self.wanted[name], self.stored[file])
-        tensors = {name: self.tensor(name) for name in self.files}
-        tensors |= self.frequencies()
+        for name, source in self.sources.items():
+            for file in self.files(name, source):
+                self.fits(self.wanted[name], source, self.stored[file])
+        tensors = {name: self.tensor(name, source) for name, source in self.sources.items()}
+        tensors |= self.buffers()
         return Weights({name: tensors[name] for name in self.wanted})
 
     # ------------------------------------------------------------------ what the headers tell
 
     def complete(self) -> None:
-        missing = [file for file in self.files.values() if file not in self.stored]
-        if not missing:
+        absent = (
+            (file, name)
+            for name, source in self.sources.items()
+            for file in self.files(name, source)
+            if file not in self.stored
+        )
+        shapes = dict(islice(absent, MOST_TOLD + 1))
+        if not shapes:
             return
+        missing = list(shapes)
         hint = nearest(missing[0], self.stored) if len(missing) == 1 else None
         if len(missing) > 1:
             hint = _("missing too: {names}").format(names=_some(missing[1:]))
         if missing == [self.head]:
             hint = _("if the head is tied to the embedding, config.json says tie_word_embeddings")
+        form = self.in_file(self.wanted[shapes[missing[0]]], self.sources[shapes[missing[0]]])
         raise InputError(
             _("the tensor {name} is missing").format(name=missing[0]),
             where=self.where,
-            expected=f"{missing[0]} {self.shape_of(missing[0])}",
+            expected=f"{missing[0]} {sides(form.shape)}",
             found=_some(list(self.stored)) or _("nothing"),
             hint=hint,
         )
 
-    def shape_of(self, file: str) -> str:
-        name = next(name for name, known in self.files.items() if known == file)
-        return sides(self.wanted[name].shape)
-
     def nothing_else(self) -> None:
-        known = {*self.files.values(), self.head}  # a tied head may also be stored
+        known = {file for name, source in self.sources.items() for file in self.files(name, source)}
+        known.add(self.head)  # a tied head may also be stored
         leftovers = self.read.names.leftovers
         extra = [n for n in self.stored if n not in known and not leftovers.fullmatch(n)]
         if not extra:
@@ -96,32 +107,47 @@ class _Reader:
             hint=nearest(extra[0][:200], known),
         )
 
-    def fits(self, parameter: Parameter, stored: Stored) -> None:
-        expected, axes = self.in_file(parameter)
-        if stored.shape != expected:
+    def fits(self, parameter: Parameter, source: Source, stored: Stored) -> None:
+        form = self.in_file(parameter, source)
+        if stored.shape != form.shape:
             raise ShapeError(
                 _("the tensor {name} has another shape than config.json says").format(
                     name=stored.name
                 ),
                 where=stored.where,
-                expected=f"{sides(expected)} ({' × '.join(axes)})",
+                expected=f"{sides(form.shape)} ({' × '.join(form.axes)})",
                 found=sides(stored.shape),
-                hint=self.transposed(stored, axes[0]) if stored.shape == expected[::-1] else None,
+                hint=self.transposed(stored, form.axes[0])
+                if stored.shape == form.shape[::-1]
+                else None,
             )
         if not stored.floats:
             stored.array()  # raises an error with the format found
 
-    def in_file(self, parameter: Parameter) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    def in_file(self, parameter: Parameter, source: Source) -> Form:
         """The shape and the axes that a tensor has in the file."""
-        if self.turned(parameter.name):
-            return parameter.shape[::-1], parameter.axes[::-1]
-        return parameter.shape, parameter.axes
+        return source.stored(self.form(parameter), self.attention(parameter.name))
+
+    def form(self, parameter: Parameter) -> Form:
+        return Form.of(parameter, self.read.spec.layout)
+
+    def attention(self, name: str) -> AttentionSpec | None:
+        """The attention whose parameter has this name."""
+        match name.split("."):
+            case ["block", layer, "attn", *_]:
+                return self.read.spec.blocks[int(layer)].attention
+            case ["block", layer, "cross", *_]:
+                return self.read.spec.blocks[int(layer)].cross
+            case ["encoder", "block", layer, "attn", *_] if self.read.spec.encoder:
+                return self.read.spec.encoder.blocks[int(layer)].attention
+        return None
 
     def transposed(self, found: Stored, side: str) -> str:
         """The note on a tensor that fits transposed: which others do, and which are square."""
         others, square = [], []
-        for name, file in self.files.items():
-            expected, _axes = self.in_file(self.wanted[name])
+        for name, source in self.sources.items():
+            file = next(self.files(name, source))
+            expected = self.in_file(self.wanted[name], source).shape
             if self.wanted[name].kind != "matrix" or file == found.name:
                 continue
             if expected == expected[::-1]:
@@ -139,32 +165,37 @@ class _Reader:
             )
         return "; ".join(told)
 
-    def turned(self, name: str) -> bool:
-        """Whether the file holds the transpose: the head of a model with matrices as x·W."""
-        return name == "head" and self.read.spec.layout == "in_out"
-
     # ------------------------------------------------------------------ what the data tells
 
-    def tensor(self, name: str) -> Tensor:
-        parameter, stored = self.wanted[name], self.stored[self.files[name]]
-        dtype = FLOATS[stored.dtype]
-        if self.turned(name):
-            return Tensor.at(name, lambda: stored.finite().T, parameter.shape, dtype)
+    def tensor(self, name: str, source: Source) -> Tensor:
+        parameter = self.wanted[name]
+        stored = [self.stored[file] for file in self.files(name, source)]
+        dtype = np.result_type(*{FLOATS[each.dtype] for each in stored})
         head = self.stored.get(self.head)
         if name == "embed.token" and self.read.spec.tied and head is not None:
-            self.fits(parameter, head)
-            return Tensor.at(name, lambda: _tied(stored, head), parameter.shape, dtype)
-        return Tensor.at(name, stored.finite, parameter.shape, dtype)
+            self.fits(parameter, source, head)
+            both = stored[0], head
+            return Tensor.at(name, lambda: _tied(*both), parameter.shape, dtype)
+        return Tensor.at(name, self.opening(parameter, source, stored), parameter.shape, dtype)
 
-    def frequencies(self) -> dict[str, Tensor]:
-        """RoPE's frequencies, if they are scaled: one array for all layers."""
+    def opening(
+        self, parameter: Parameter, source: Source, stored: list[Stored]
+    ) -> Callable[[], Data]:
+        """What opens a parameter: a view of one tensor, or those of all experts, stacked."""
+        form, attn = self.form(parameter), self.attention(parameter.name)
+        if EXPERT not in source.file:
+            return lambda: source.taken(stored[0].finite(), form, attn)
+        return lambda: np.stack([source.taken(each.finite(), form, attn) for each in stored])
+
+    def buffers(self) -> dict[str, Tensor]:
+        """What no file has, made of the config: one array for all layers."""
         made: dict[str, Tensor] = {}
-        for name, parameter in self.wanted.items():
-            if parameter.kind == "buffer":
-                assert self.read.rope is not None
-                assert self.read.rope.frequencies is not None
-                first = next(iter(made), None)
-                made[name] = Tensor(name, self.read.rope.frequencies, first)
+        first: dict[str, str] = {}
+        for name in self.wanted:
+            if name not in self.sources:
+                last = name.rpartition(".")[2]
+                made[name] = Tensor(name, self.read.buffers[last], first.get(last))
+                first.setdefault(last, name)
         return made
 
 

@@ -7,6 +7,7 @@ our own error; None: it rounds nothing.  numbers/README.md derives the constants
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import log
 
 import numpy as np
@@ -26,9 +27,21 @@ SLOPES: Mapping[str, float] = {  # |f(x) - f(y)| is at most this times |x - y|
     "identity": 1.0,
     "gelu": 1.1290,
     "gelu_tanh": 1.1291,
+    "gelu_fast": 1.1291,
+    "gelu_bloom": 1.1291,
     "silu": 1.0999,
     "quick_gelu": 1.0999,  # silu(1.702·x)/1.702
+    "sigmoid": 0.25,
+    "tanh": 1.0,
 }
+
+
+def moved(kind: str, x: Data, by: Data) -> Data:
+    """How far f(x) moves at most where x moves by so much."""
+    if kind == "relu2":  # (r + d)² - r² with r = max(0, x)
+        further: Data = by * (2 * np.maximum(x, 0.0) + by)
+        return further
+    return by * SLOPES[kind]
 
 
 def relu(x: Data, p: Precision) -> Result:
@@ -51,9 +64,9 @@ def gelu(x: Data, p: Precision) -> Result:
     return y, own
 
 
-def gelu_tanh(x: Data, p: Precision) -> Result:
-    """x·(1 + tanh a)/2, or x/(1 + e^-2a), where a = √(2/π)·(x + 0.044715·x³)."""
-    y = _middle("gelu_tanh", x)
+def gelu_tanh(kind: str, x: Data, p: Precision) -> Result:
+    """x·(1 + tanh a)/2, or x/(1 + e^-2a), where a = √(2/π)·(x + 0.044715·x³), or nearly so."""
+    y = _middle(kind, x)
     # a, whose terms have one sign: a power and five roundings; its slope times a is below 0.448
     in_a = p.function + 5 * p.work.half + 12 * OWN
     in_tanh = p.function + 0.448 * in_a * (1 + 2 * in_a)
@@ -81,6 +94,25 @@ def quick_gelu(x: Data, p: Precision) -> Result:
     return y, where_exp_overflows(own, y, inner, p)
 
 
+def relu2(x: Data, p: Precision) -> Result:
+    """max(0, x)²."""
+    y = _middle("relu2", x)
+    return y, y * (p.work.half + OURS)
+
+
+def sigmoid(x: Data, p: Precision) -> Result:
+    """1/(1 + e^-x), or e^x/(1 + e^x)."""
+    y = _middle("sigmoid", x)
+    own = y * (2.1 * p.work.half + OURS) + y * (1 - y) * (1.01 * p.function)
+    return y, where_exp_overflows(own, y, x, p)
+
+
+def tanh(x: Data, p: Precision) -> Result:
+    """(e^2x - 1)/(e^2x + 1)."""
+    y = _middle("tanh", x)
+    return y, np.abs(y) * (p.function + OURS)
+
+
 def _middle(kind: str, x: Data) -> Data:
     result = np.empty(x.shape)
     ACTIVATIONS[kind](x, result)
@@ -105,8 +137,11 @@ def where_exp_overflows(own: Data, y: Data, x: Data, p: Precision) -> Data:
 KINDS: Mapping[str, Callable[[Data, Precision], Result]] = {
     "relu": relu,
     "gelu": gelu,
-    "gelu_tanh": gelu_tanh,
+    **{kind: partial(gelu_tanh, kind) for kind in ("gelu_tanh", "gelu_fast", "gelu_bloom")},
     "silu": silu,
     "identity": identity,
     "quick_gelu": quick_gelu,
+    "relu2": relu2,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
 }

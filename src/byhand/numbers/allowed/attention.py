@@ -13,6 +13,7 @@ from byhand.numbers.allowed.admitting import constant
 from byhand.numbers.allowed.precisions import CHAIN, FLOAT32, OWN, ROW, Precision
 from byhand.numbers.allowed.ranges import (
     CHUNK,
+    TYPICAL,
     Data,
     Origin,
     Range,
@@ -44,6 +45,7 @@ class Attention(Rounding):
         *,
         table: Array | None = None,
         slopes: Array | None = None,
+        bias: Array | None = None,
         scale: Expression | None = None,
         cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
@@ -81,10 +83,18 @@ class Attention(Rounding):
             longest = max(_longest(q), _longest(k))
             rad += 2 * p.work.least * max(1.0, sqrt(abs(factor))) * longest
         if cap is not None:
-            mid, rad, usual = _capped(p, float(cap), mid, rad, usual)
+            mid, rad, usual = capped(p, float(cap), mid, rad, usual)
         if slopes is not None:
             rad += (np.abs(mid) + rad) * store + kept.least
             mid = self._less_distances(mid, rad, self.admit(slopes), queries, keys)
+        if bias is not None:
+            rad += (np.abs(mid) + rad) * store + kept.least
+            more = self._read(bias)
+            mid = mid + wide(more.mid)
+            if (radius := more.radius()) is not None:
+                rad += radius
+            usual = np.hypot(usual, np.abs(mid) * (TYPICAL * store))
+            usual = usual if more.usual is None else np.hypot(usual, more.usual)
         hidden = plain.hidden(mask)
         absent = None if hidden is None else np.broadcast_to(hidden, mid.shape)
         if table is not None:
@@ -182,7 +192,7 @@ def _summed(p: Precision, counts: Data) -> Data:
     return added_up(counts, unit) if p.coarse else gammas(counts, unit)
 
 
-def _capped(p: Precision, cap: float, mid: Data, rad: Data, usual: Data) -> tuple[Data, Data, Data]:
+def capped(p: Precision, cap: float, mid: Data, rad: Data, usual: Data) -> tuple[Data, Data, Data]:
     """c·tanh(x/c), whose slope is at most 1; products and quotients may be stored on the way."""
     kept = p.work.half + p.store.half
     bent: Data = cap * np.tanh(mid / cap)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from math import inf
 
 import numpy as np
 
+from byhand.numbers.allowed.admitting import constant
 from byhand.numbers.allowed.attention import Attention, shares_of
-from byhand.numbers.allowed.largest import SURELY
+from byhand.numbers.allowed.choices import apart, chosen_in_groups, softened, unsure
 from byhand.numbers.allowed.precisions import OWN, Precision
 from byhand.numbers.allowed.ranges import (
     TYPICAL,
-    UP,
     Data,
     Origin,
     Range,
@@ -24,8 +25,6 @@ from byhand.numbers.allowed.ranges import (
 from byhand.numbers.allowed.rounding import overflowing, quiet
 from byhand.numbers.base import Array
 from byhand.numbers.floats.results import chosen_of
-
-CLEARLY = 16.0  # × the usual error: scores so far apart are usually in this order
 
 
 class Experts(Attention):
@@ -51,7 +50,15 @@ class Experts(Attention):
         return super().expert_linear(self._read(x), self.admit(weight), bias=more, layout=layout)
 
     @quiet(all="ignore")
-    def choose(self, x: Array, *, count: int) -> Range:
+    def choose(
+        self,
+        x: Array,
+        *,
+        count: int,
+        groups: int | None = None,
+        groups_chosen: int | None = None,
+        group_rule: str | None = None,
+    ) -> Range:
         """1 or 0; where rounding leaves the choice open, the likelier of both with a radius of 1.
 
         Implementations compare the scores, or their shares in a softmax.  What is equal up to
@@ -60,40 +67,97 @@ class Experts(Attention):
         x = self._read(x)
         p = self.precision
         scores, radius = wide(x.mid), x.radius()
-        room = _softened(p, scores) if radius is None else _softened(p, scores) + radius
-        likely, _tied = chosen_of(scores, count)
-        rad = np.zeros(scores.shape)
-        for row in range(len(scores)):
-            before = _surely_before(scores[row], room[row], exactly=p.store.half == 0)
-            possible = before.sum(axis=0) < count
-            others = ~before.T
-            np.fill_diagonal(others, False)
-            sure = others.sum(axis=0) < count
-            rad[row] = possible & ~sure
-        usual = np.where(rad > 0, inf, 0.0)
-        usual[_apart(p, scores, x.usual, likely)] = 0.0
-        return Range(likely * 1.0, rad, usual, origin=Origin(choice=True))
+        room = softened(p, scores) if radius is None else softened(p, scores) + radius
+        if groups is None or groups_chosen is None:
+            likely, _tied = chosen_of(scores, count)
+            open_, far = unsure(p, scores, room, count), apart(p, scores, x.usual, likely)
+        else:
+            way = (groups, groups_chosen, group_rule or "max")
+            likely, open_, far = chosen_in_groups(p, scores, room, x.usual, count, way)
+        usual = np.where(open_ & ~far, inf, 0.0)
+        return Range(likely * 1.0, open_ * 1.0, usual, origin=Origin(choice=True))
 
     @quiet(all="ignore")
-    def expert_shares(self, x: Array, chosen: Array, *, normalised: bool) -> Range:
+    def expert_shares(
+        self,
+        x: Array,
+        chosen: Array,
+        *,
+        normalised: bool,
+        alone: bool = False,
+        scale: Fraction | None = None,
+        eps: Fraction | None = None,
+    ) -> Range:
         x, chosen = self._read(x), self._read(chosen)
         island = self.precision.island
         likely, never, unsure = _standing(chosen)
         away = ~likely
-        among = Range(x.mid, x.radius(), x.usual, away if normalised else None)
-        share, room, spread = shares_of(island, among)
-        if normalised:
-            room = room + self._of_all_first(island, wide(x.mid), away, share)
         undecided = (unsure.any(axis=-1, keepdims=True) if normalised else unsure) & ~never
-        room = np.where(undecided, np.maximum(share, 1.0) if normalised else share + room, room)
+        if alone:
+            share, room, spread = self._of_sums(x, away, normalised, eps)
+            most = _open_parts(x, never) if normalised else np.abs(wide(x.mid)) + room
+        else:
+            among = Range(x.mid, x.radius(), x.usual, away if normalised else None)
+            share, room, spread = shares_of(island, among)
+            if normalised:
+                room = room + self._of_all_first(island, wide(x.mid), away, share)
+            most = np.maximum(share, 1.0) if normalised else share + room
+        room = np.where(undecided, most, room)
         if chosen.usual is not None:
             spread = np.where(undecided & (chosen.usual > 0), inf, spread)
         for part in (share, room, spread):
             np.copyto(part, 0.0, where=never)
         np.copyto(share, 0.0, where=away)
+        if scale is not None:
+            share, room, spread = self._scaled(share, room, spread, scale)
         room = self._narrower(island, share, room)
         done = self._stored(share, room, spread, absent=never)
         return Range(done.mid, done.rad, done.usual)
+
+    def _of_sums(
+        self, x: Range, away: Truths, normalised: bool, eps: Fraction | None
+    ) -> tuple[Data, Data, Data]:
+        """The scores of the likely experts themselves, or over their sum, plus eps."""
+        p = self.precision
+        zeros = np.zeros(x.shape)
+        rad, usual = x.radius(), x.usual
+        rad, usual = (zeros if part is None else part for part in (rad, usual))
+        data = wide(x.mid)
+        if not normalised:
+            return data.copy(), rad.copy(), usual.copy()
+        there, r_there = np.where(away, 0.0, data), np.where(away, 0.0, rad)
+        more, off = (0.0, 0.0) if eps is None else constant(eps)
+        total = there.sum(axis=-1, keepdims=True) + more
+        sizes = np.abs(there).sum(axis=-1, keepdims=True) + abs(more)
+        count = data.shape[-1] + 1
+        unit = max(p.rows.half, p.store.half)  # the sum may be stored on the way
+        moved = sizes * (float(gammas(np.asarray(count), unit)) + count * OWN) + abs(more) * (
+            unit + off
+        )
+        moved += r_there.sum(axis=-1, keepdims=True) + count * max(p.rows.least, p.store.least)
+        below = np.abs(total) - moved * (1 + 4 * OWN)  # rounded: 4 OWN of what is taken away
+        share = there / total
+        size = np.abs(share)
+        room = (rad + size * moved) / below * (1 + 4 * OWN) + size * (2 * p.work.half + 4 * OWN)
+        room = np.where(below > 0, room + p.work.least, inf)
+        spread = np.square(usual / total) + np.square(size * (0.6 * p.work.half))
+        spread += np.square(share / total) * np.square(np.where(away, 0.0, usual)).sum(
+            axis=-1, keepdims=True
+        )
+        return np.where(total == 0, 0.0, share), room, np.sqrt(spread)
+
+    def _scaled(
+        self, share: Data, room: Data, spread: Data, scale: Fraction
+    ) -> tuple[Data, Data, Data]:
+        """Shares, which may be stored before, times a number that may be rounded to the format."""
+        factor, off = constant(scale)
+        store, size = self.precision.store, abs(factor)
+        relative = 2 * store.half + off + 4 * OWN
+        mid = share * factor
+        rad = room * (size * (1 + relative)) + np.abs(mid) * relative + store.least * (1 + size)
+        usual = quadrature(spread * size, np.abs(mid) * (TYPICAL * store.half))
+        assert usual is not None
+        return mid, rad, usual
 
     def _of_all_first(self, p: Precision, scores: Data, away: Truths, share: Data) -> Data:
         """What may be off further where shares of all experts are worked out first, and then
@@ -155,41 +219,12 @@ def _standing(chosen: Range) -> tuple[Truths, Truths, Truths]:
     return likely, never, ~(never | (known & (mid == 1)))
 
 
-def _softened(p: Precision, scores: Data) -> Data:
-    """How far apart scores may be, each way, whose shares in a softmax come in another order."""
-    island = p.island
-    down = scores.max(axis=-1, keepdims=True) - scores
-    off: Data = down * (2 * island.work.half) + np.abs(scores) * island.cast
-    if p.store.half:
-        off += 1.01 * island.function + 4 * island.work.half
-        off += p.store.half if p.narrow else 0.0
-        least = max(island.work.least, p.store.least) if p.narrow else island.work.least
-        lost = (4 * least * scores.shape[-1]) * np.exp(down)  # of a share, relative to it
-        off += np.where(lost < 0.5, 2 * lost, inf)
-    return off
+def _open_parts(x: Range, never: Truths) -> Data:
+    """How far a part of a sum may be from the likely one where it is open who is added up.
 
-
-def _surely_before(scores: Data, room: Data, *, exactly: bool) -> Truths:
-    """[j, k]: whether score j is larger than score k however rounding goes; or equal and first."""
-    ahead = scores[:, None] - scores[None, :]
-    apart = (room[:, None] + room[None, :]) * UP
-    before: Truths = ahead * SURELY > apart
-    if exactly:
-        first = np.arange(len(scores))[:, None] < np.arange(len(scores))[None, :]
-        before |= (ahead == 0) & (apart == 0) & first
-    return before
-
-
-def _apart(p: Precision, scores: Data, usual: Data | None, likely: Truths) -> Truths:
-    """Whether a score is far from the edge of the choice, in units of the usual error."""
-    if likely.all():
-        return np.ones(scores.shape, dtype=bool)
-    lowest = np.where(likely, scores, inf).argmin(axis=-1)[:, None]
-    highest = np.where(likely, -inf, scores).argmax(axis=-1)[:, None]
-    edge = np.where(likely, highest, lowest)
-    own = quadrature(usual, 0.4 * _softened(p, scores))
-    assert own is not None
-    other = np.take_along_axis(own, edge, axis=-1)
-    distance = np.abs(scores - np.take_along_axis(scores, edge, axis=-1))
-    far: Truths = distance > CLEARLY * np.hypot(own, other)
-    return far
+    Parts of numbers that are not negative are from 0 to 1, but for rounding.
+    """
+    data, radius = wide(x.mid), x.radius()
+    least = data if radius is None else data - radius
+    known = (never | (least >= 0)).all(axis=-1, keepdims=True)
+    return np.broadcast_to(np.where(known, 1.0 + 2.0**-6, inf), x.shape)

@@ -183,7 +183,14 @@ class Norms(Rounding):
         return np.where(zero, 0.0, mid), np.where(known, 0.0, np.where(zero, np.inf, rad))
 
     @quiet(all="ignore")
-    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Range:
+    def affine(
+        self,
+        x: Array,
+        *,
+        gain: Array | None = None,
+        bias: Array | None = None,
+        plus_one: bool = False,
+    ) -> Range:
         p = self.precision
         if gain is None and bias is None:
             return self._read(x)
@@ -192,7 +199,7 @@ class Norms(Rounding):
         x = self._unrounded(x) if x.claimed else x
         mid, rad, usual = wide(x.mid), x.radius(), x.usual
         if gain is not None:
-            factor = self.admit(gain)
+            factor = self._one_more(self.admit(gain)) if plus_one else self.admit(gain)
             rad = product_radius(Range(mid, rad), factor)
             usual = product_usual(Range(mid, None, usual), factor)
             mid = mid * wide(factor.mid)
@@ -207,6 +214,13 @@ class Norms(Rounding):
             rad = plus(rad, more.radius())
             mid = mid + wide(more.mid)
         return self._stored(mid, rad, usual)
+
+    def _one_more(self, gain: Range) -> Range:
+        """1 + gain, which may be rounded; or a row and its product with the gain are added up."""
+        p, data = self.precision, wide(gain.mid)
+        rad = plus((1 + np.abs(data)) * (p.work.half + 2 * OWN) + p.work.least, gain.radius())
+        usual = quadrature(gain.usual, np.abs(1 + data) * (TYPICAL * p.work.half))
+        return Range(1 + data, rad, usual)
 
 
 def _other_ways(std: Data, x: Range, p: Precision, n: int) -> Data:

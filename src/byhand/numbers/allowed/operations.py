@@ -1,6 +1,6 @@
 """The operations of a transformer on ranges: each result holds all that is allowed.
 
-`norms`, `positions`, `attention` and `experts` hold the larger ones; `norms_back`,
+`norms`, `positions`, `attention`, `experts` and `entrywise` hold the others; `norms_back`,
 `attention_back`, `slopes`, `sums` and `losses` the way back; `updates` an optimizer's step.
 """
 
@@ -15,8 +15,9 @@ from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.allowed import judged
-from byhand.numbers.allowed.activations import KINDS, SLOPES
+from byhand.numbers.allowed.activations import KINDS, moved
 from byhand.numbers.allowed.admitting import constant
+from byhand.numbers.allowed.entrywise import Entrywise
 from byhand.numbers.allowed.experts import Experts
 from byhand.numbers.allowed.largest import contest
 from byhand.numbers.allowed.losses import Losses
@@ -44,7 +45,7 @@ from byhand.numbers.allowed.updates import Updates
 from byhand.numbers.base import Array, Prediction
 
 
-class Allowed(NormsBack, Positions, Experts, Slopes, Losses, Updates):
+class Allowed(NormsBack, Positions, Experts, Entrywise, Slopes, Losses, Updates):
     """The number system of all values that correct implementations of one precision may give.
 
     `judge` judges claims about a value; `overlay` replaces entries by claims, so that later steps
@@ -282,8 +283,8 @@ class Allowed(NormsBack, Positions, Experts, Slopes, Losses, Updates):
         x = self._unrounded(x)
         data, radius = np.ascontiguousarray(wide(x.mid)), x.radius()
         mid, own = KINDS[kind](data, p)
-        through = None if radius is None else radius * SLOPES[kind]
-        usual = None if x.usual is None else x.usual * SLOPES[kind]
+        through = None if radius is None else moved(kind, data, radius)
+        usual = None if x.usual is None else moved(kind, data, x.usual)
         if own is None:
             return Range(mid, through, usual)
         size = np.abs(data)

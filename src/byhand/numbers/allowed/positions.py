@@ -31,11 +31,21 @@ class Positions(Rounding):
         return data if isinstance(data, Range) else admitted(data, None)
 
     @quiet(all="ignore")
-    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Range:
+    def sinusoid(
+        self,
+        *,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str = "interleaved",
+    ) -> Range:
         cos, sin, r_cos, r_sin = _tables(self.precision, tuple(positions), width, base, None)
         mid, rad = np.empty((2, len(positions), width))
-        mid[:, 0::2], rad[:, 0::2] = sin, r_sin
-        mid[:, 1::2], rad[:, 1::2] = cos[:, : width // 2], r_cos[:, : width // 2]
+        first, second = slice(0, width, 2), slice(1, width, 2)
+        if pairing == "half":
+            first, second = slice(0, (width + 1) // 2), slice((width + 1) // 2, width)
+        mid[:, first], rad[:, first] = sin, r_sin
+        mid[:, second], rad[:, second] = cos[:, : width // 2], r_cos[:, : width // 2]
         return self._stored(mid, rad, 0.05 * rad)
 
     @quiet(all="ignore")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from flint import fmpq
 
 from byhand.errors import Undecided
@@ -38,9 +41,12 @@ def gelu(space: Space, x: Value) -> Value:
     return half_of_one_more(space, x, inner)
 
 
-def gelu_tanh(space: Space, x: Value) -> Value:
-    """x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2."""
-    factor = space.sqrt(space.divide(space.plain(fmpq(2)), space.pi()))
+def gelu_tanh(space: Space, x: Value, root: fmpq | None = None) -> Value:
+    """x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2; another number may stand for the root."""
+    if root is None:
+        factor = space.sqrt(space.divide(space.plain(fmpq(2)), space.pi()))
+    else:
+        factor = space.plain(root)
     cube = space.multiply(space.multiply(x, x), x)
     argument = space.combine((ONE, fmpq(44715, 1_000_000)), (x, cube))
     return half_of_one_more(space, x, space.odd_function("tanh", space.multiply(factor, argument)))
@@ -54,8 +60,36 @@ def half_of_one_more(space: Space, x: Value, inner: Value) -> Value:
 
 def silu(space: Space, x: Value) -> Value:
     """x / (1 + e^-x)."""
-    below = space.add(space.plain(ONE), space.exp(x.times(MINUS_ONE)))
-    return space.divide(x, below)
+    return space.divide(x, _one_and_power(space, x))
 
 
-ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
+def quick_gelu(space: Space, x: Value) -> Value:
+    """x / (1 + e^(-1.702·x))."""
+    return space.divide(x, _one_and_power(space, x.times(fmpq(1702, 1000))))
+
+
+def sigmoid(space: Space, x: Value) -> Value:
+    """1 / (1 + e^-x)."""
+    return space.divide(space.plain(ONE), _one_and_power(space, x))
+
+
+def _one_and_power(space: Space, x: Value) -> Value:
+    """1 + e^-x."""
+    return space.add(space.plain(ONE), space.exp(x.times(MINUS_ONE)))
+
+
+def tanh(space: Space, x: Value) -> Value:
+    """(e^2x - 1)/(e^2x + 1)."""
+    return space.odd_function("tanh", x)
+
+
+ACTIVATIONS: dict[str, Callable[[Space, Value], Value]] = {
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "gelu_fast": partial(gelu_tanh, root=fmpq(7978845608, 10**10)),
+    "gelu_bloom": partial(gelu_tanh, root=fmpq(79788456, 10**8)),
+    "silu": silu,
+    "quick_gelu": quick_gelu,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 from flint import fmpq
@@ -74,7 +75,13 @@ class Learning(System):
     def total(self, **terms: Array) -> Array:
         return self._added(*terms.values())
 
-    def column_sums(self, x: Array, *, by: Array | None = None, merged: bool = False) -> Array:
+    def column_sums(
+        self, x: Array, *, by: Array | None = None, merged: bool = False, each: bool = False
+    ) -> Array:
+        if each:
+            others = [None] * len(x) if by is None else by
+            pairs = zip(x, others, strict=True)
+            return np.stack([self.column_sums(one, by=other) for one, other in pairs])[:, None, :]
         rows = _flat(_side_by_side(x) if merged else x)
         if by is None:
             sums = array([self._sum(column) for column in rows.T], rows.shape[1:])
@@ -83,10 +90,10 @@ class Learning(System):
         pairs = zip(rows.T, _flat(by).T, strict=True)
         return array([self.space.dot(xs, ys) for xs, ys in pairs], rows.shape[1:])
 
-    def row_dots(self, x: Array, y: Array) -> Array:
+    def row_dots(self, x: Array, y: Array, *, kept: bool = False) -> Array:
         rows = zip(_flat(x), _flat(y), strict=True)
         dots = array([self._scaled_dot(xs, ys) for xs, ys in rows], x.shape[:-1])
-        return made(dots, "row_dots", (x, y))
+        return dots[..., None] if kept else made(dots, "row_dots", (x, y))
 
     def _scaled_dot(self, xs: Array, ys: Array, scale: Value | None = None) -> Value:
         """scale · Σ x·y over the entries that are present in x."""
@@ -141,9 +148,15 @@ class Learning(System):
         return result
 
     def pack_heads(
-        self, queries: Array, keys: Array, values: Array, *, starts: Sequence[int], stride: int
+        self,
+        queries: Array,
+        keys: Array | None = None,
+        values: Array | None = None,
+        *,
+        starts: Sequence[int],
+        stride: int,
     ) -> Array:
-        parts = queries, keys, values
+        parts = tuple(part for part in (queries, keys, values) if part is not None)
         columns = sum(part.shape[0] * part.shape[2] for part in parts)
         result = np.empty((queries.shape[1], columns), dtype=object)
         for start, part in zip(starts, parts, strict=True):
@@ -152,7 +165,89 @@ class Learning(System):
                 result[:, first : first + part.shape[2]] = rows
         return packed(result, parts, starts, stride)
 
+    def unmasked(self, x: Array) -> Array:
+        return self._each(lambda v: self.space.plain(ZERO) if v is ABSENT else v, x)
+
+    def bucket_back(self, grad: Array, *, buckets: Sequence[Sequence[int]], rows: int) -> Array:
+        result = self._zeros((rows, len(grad)))
+        places = np.asarray(buckets)
+        for row, head in np.ndindex(result.shape):
+            if (places == row).any():
+                result[row, head] = self._sum(grad[head][places == row])
+        return result
+
     # ------------------------------------------------------------------- adjoints
+
+    def sinks_back(self, weights: Array, dot: Array) -> Array:
+        one = self.space.plain(ONE)
+        sinks = []
+        for rows, dots in zip(weights, dot, strict=True):
+            present = [[w for w in row if w is not ABSENT] for row in rows]
+            rest = [self.space.subtract(self._sum(row), one) for row in present]
+            sinks.append(self.space.dot(rest, list(dots)))
+        return array(sinks, (len(sinks),))
+
+    def cap_back(self, grad: Array, x: Array, *, cap: Fraction) -> Array:
+        one, below = self.space.plain(ONE), self.value(1 / cap).q
+
+        def bent(g: Any, v: Value) -> Any:
+            if g is ABSENT:
+                return ABSENT
+            t = self.space.odd_function("tanh", v.times(below))
+            return self.space.multiply(g, self.space.total([(ONE, one, one), (-ONE, t, t)]))
+
+        return self._each(bent, grad, x)
+
+    def clamp_back(
+        self, grad: Array, x: Array, *, least: Fraction | None = None, most: Fraction | None = None
+    ) -> Array:
+        limits = [(least, -1), (most, 1)]
+
+        def kept(g: Value, v: Value) -> Value:
+            beyond = any(
+                limit is not None and self.space.compare(v, self.value(limit)) == side
+                for limit, side in limits
+            )
+            return self.space.plain(ZERO) if beyond else g
+
+        return self._each(kept, grad, x)
+
+    def expert_shares_back(
+        self,
+        x: Array,
+        chosen: Array,
+        shares: Array,
+        grad: Array,
+        *,
+        normalised: bool,
+        alone: bool = False,
+        scale: Fraction | None = None,
+        eps: Fraction | None = None,
+    ) -> Array:
+        factor = ONE if scale is None else self.value(scale).q
+        zero = self.space.plain(ZERO)
+        result = self._zeros(x.shape)
+        for pos, row in enumerate(x):
+            there = [k for k in range(len(row)) if self.space.sign(chosen[pos, k]) != 0]
+            share, back = [shares[pos, k] for k in there], [grad[pos, k] for k in there]
+            dot = self.space.dot(share, back).times(1 / factor)
+            above = {k: self.space.subtract(grad[pos, k], dot) for k in there}
+            if alone and not normalised:
+                result[pos, there] = [grad[pos, k].times(factor) for k in there]
+            elif alone:
+                total = self._sum(row[k] for k in there)
+                total = total if eps is None else total + eps
+                result[pos, there] = [
+                    self.space.divide(above[k].times(factor), total) for k in there
+                ]
+            elif normalised:
+                result[pos, there] = [self.space.multiply(shares[pos, k], above[k]) for k in there]
+            else:
+                every = self.softmax(row[None])[0]
+                for k in range(len(row)):
+                    lost = above[k] if k in above else self.space.subtract(zero, dot)
+                    result[pos, k] = self.space.multiply(every[k], lost).times(factor)
+        return result
 
     def softmax_back(self, weights: Array, grad: Array, dot: Array) -> Array:
         result = np.full(weights.shape, ABSENT, dtype=object)
@@ -165,6 +260,8 @@ class Learning(System):
     def slope(self, x: Array, *, kind: str) -> Array:
         if kind == "relu":
             return self._steps(x)
+        if kind == "relu2":
+            return self._each(lambda v: v.times(fmpq(2)), self.activate(x, kind="relu"))
         if kind not in SLOPES:
             raise InputError(_("there is no activation {name}").format(name=repr(kind)))
         return self._each(partial(within.sloped, self.space, kind), x)

@@ -20,15 +20,15 @@ from byhand.language import _
 from byhand.numbers.base import ABSENT, Array, Note, Prediction
 from byhand.numbers.exact import within
 from byhand.numbers.exact.activations import ACTIVATIONS
-from byhand.numbers.exact.largest import largest, predict
-from byhand.numbers.exact.learning import Learning
+from byhand.numbers.exact.entrywise import Entrywise
+from byhand.numbers.exact.largest import predict
 from byhand.numbers.exact.names import HALF, ONE
 from byhand.numbers.exact.system import array
 from byhand.numbers.exact.value import How, Value
 from byhand.numbers.made import centered, is_centered, made, made_of, root_of_rows
 
 
-class Exact(Learning):
+class Exact(Entrywise):
     """The system of rational numbers and names: nothing is rounded, and nothing is guessed."""
 
     # ------------------------------------------------------------------- embedding and sums
@@ -40,16 +40,25 @@ class Exact(Learning):
         factor = self.scalar(scale)
         return self._each(lambda x: self.space.multiply(factor, x), rows)
 
-    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
+    def sinusoid(
+        self,
+        *,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str = "interleaved",
+    ) -> Array:
         space = self.space
         result = np.empty((len(positions), width), dtype=object)
-        for i in range((width + 1) // 2):
+        pairs = (width + 1) // 2
+        for i in range(pairs):
+            first, second = (i, i + pairs) if pairing == "half" else (2 * i, 2 * i + 1)
             frequency = self.frequency(base, Fraction(-2 * i, width))
             for row, position in enumerate(positions):
                 angle = frequency.times(fmpq(position))
-                result[row, 2 * i] = space.sin(angle)
-                if 2 * i + 1 < width:
-                    result[row, 2 * i + 1] = space.cos(angle)
+                result[row, first] = space.sin(angle)
+                if second < width:
+                    result[row, second] = space.cos(angle)
         return result
 
     def frequency(self, base: Fraction, exponent: Fraction) -> Value:
@@ -126,11 +135,20 @@ class Exact(Learning):
             result[place] = array(found, row.shape)
         return result
 
-    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
+    def affine(
+        self,
+        x: Array,
+        *,
+        gain: Array | None = None,
+        bias: Array | None = None,
+        plus_one: bool = False,
+    ) -> Array:
         space = self.space
         one = space.plain(ONE)
         if gain is None:
             return x if bias is None else self._each(space.add, x, bias)
+        if plus_one:
+            gain = self._each(lambda g: space.add(one, g), gain)
         if bias is None:
             return self._each(space.multiply, x, gain)
 
@@ -229,6 +247,7 @@ class Exact(Learning):
         *,
         table: Array | None = None,
         slopes: Array | None = None,
+        bias: Array | None = None,
         scale: Expression | None = None,
         cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
@@ -250,10 +269,8 @@ class Exact(Learning):
             else:
                 parts = [(ONE, space.dot(xs, ys), factor)]
             if cap is not None:
-                most = fmpq(cap.numerator, cap.denominator)
-                bent = space.odd_function("tanh", space.total(parts).times(1 / most))
-                parts = [(most, bent, one)]
-            beside: list[tuple[fmpq, Value]] = []  # slope and table, for the line of working
+                parts = [(ONE, self._capped(space.total(parts), cap), one)]
+            beside: list[tuple[fmpq, Value]] = []  # what else is added, for the line of working
             if slopes is not None:
                 distance = fmpq(abs(queries[i] - keys[j]))
                 parts.append((-distance, slopes[h], one))
@@ -261,6 +278,9 @@ class Exact(Learning):
             if offset is not None:
                 parts.append((ONE, offset, one))
                 beside.append((ONE, offset))
+            if bias is not None:
+                parts.append((ONE, bias[h, i, j], one))
+                beside.append((ONE, bias[h, i, j]))
             how = None if cap is not None else How("scores", xs, ys, factor, *beside)
             result[h, i, j] = space.total(parts, how)
         return result
@@ -270,6 +290,7 @@ class Exact(Learning):
         *,
         table: Array | None = None,
         slopes: Array | None = None,
+        bias: Array | None = None,
         heads: int,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
@@ -284,6 +305,8 @@ class Exact(Learning):
             terms = [] if offset is None else [(ONE, offset)]
             if slopes is not None:
                 terms.append((fmpq(-abs(queries[i] - keys[j])), slopes[h]))
+            if bias is not None:
+                terms.append((ONE, bias[h, i, j]))
             how = How("linear", [c for c, _x in terms], [x for _c, x in terms])
             result[h, i, j] = self.space.total([(c, x, one) for c, x in terms], how)
         return result
@@ -326,45 +349,14 @@ class Exact(Learning):
             ]
         )
 
-    # ------------------------------------------------------------------- experts
-
-    def choose(self, x: Array, *, count: int) -> Array:
-        one, zero = self.space.plain(ONE), self.space.plain(fmpq(0))
-        result = np.full(x.shape, zero, dtype=object)
-        for place, row in enumerate(x):
-            best, tied = largest(self.space, list(row), count)
-            result[place, best] = one
-            if tied:
-                self.notes.append(Note("tied-experts", (place,)))
-        return result
-
-    def expert_shares(self, x: Array, chosen: Array, *, normalised: bool) -> Array:
-        result = np.full(x.shape, self.space.plain(fmpq(0)), dtype=object)
-        for place, row in enumerate(x):
-            best = [k for k, entry in enumerate(chosen[place]) if entry.fraction == 1]
-            among = best if normalised else list(range(len(row)))
-            shares = within.softmax_row(self.space, [row[k] for k in among])
-            for k, share in zip(among, shares, strict=True):
-                if k in best:
-                    result[place, k] = share
-        return result
-
-    def combine(self, x: Array, shares: Array) -> Array:
-        _experts, positions, width = x.shape
-        result = np.empty((positions, width), dtype=object)
-        for i, d in np.ndindex(positions, width):
-            there = [k for k, share in enumerate(shares[i]) if share.fraction != 0]
-            total = self.space.dot(list(shares[i, there]), list(x[there, i, d]))
-            result[i, d] = self.space.settled(total)
-        return result
-
     # ------------------------------------------------------------------- activations and the end
 
     def activate(self, x: Array, *, kind: str) -> Array:
         if kind == "identity":
             return x
-        if kind == "relu":
-            return self._relu(x)
+        if kind in ("relu", "relu2"):
+            bent = self._relu(x)
+            return bent if kind == "relu" else self._each(self.space.multiply, bent, bent)
         if kind not in ACTIVATIONS:
             raise InputError(_("there is no activation {name}").format(name=repr(kind)))
         return self._each(partial(within.activated, self.space, kind), x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from flint import fmpq
 
@@ -11,6 +12,7 @@ from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import Value
 
 CUBIC = fmpq(44715, 1_000_000)  # of gelu_tanh
+QUICK = fmpq(1702, 1000)  # of quick_gelu
 
 
 def gelu(space: Space, x: Value) -> Value:
@@ -22,10 +24,16 @@ def gelu(space: Space, x: Value) -> Value:
     return space.total([(HALF, one, one), (HALF, inner, one), (ONE, x, density)])
 
 
-def gelu_tanh(space: Space, x: Value) -> Value:
-    """(1 + t)/2 + x·(1 - t²)·u′/2, where t = tanh u, u = √(2/π)·(x + 0.044715·x³)."""
+def gelu_tanh(space: Space, x: Value, root: fmpq | None = None) -> Value:
+    """(1 + t)/2 + x·(1 - t²)·u′/2, where t = tanh u, u = √(2/π)·(x + 0.044715·x³).
+
+    A `root` stands in place of √(2/π).
+    """
     one = space.plain(ONE)
-    factor = space.sqrt(space.divide(space.plain(fmpq(2)), space.pi()))
+    if root is None:
+        factor = space.sqrt(space.divide(space.plain(fmpq(2)), space.pi()))
+    else:
+        factor = space.plain(root)
     square = space.multiply(x, x)
     cube = space.multiply(square, x)
     u = space.multiply(factor, space.combine((ONE, CUBIC), (x, cube)))
@@ -38,11 +46,31 @@ def gelu_tanh(space: Space, x: Value) -> Value:
 
 def silu(space: Space, x: Value) -> Value:
     """s + x·s·(1 - s), where s = 1/(1 + e^-x)."""
-    one = space.plain(ONE)
+    share, both = _sigmoid(space, x)
+    return space.total([(ONE, share, space.plain(ONE)), (ONE, x, both)])
+
+
+def quick_gelu(space: Space, x: Value) -> Value:
+    """The slope of silu at 1.702·x."""
+    return silu(space, x.times(QUICK))
+
+
+def sigmoid(space: Space, x: Value) -> Value:
+    """s·(1 - s), where s = 1/(1 + e^-x)."""
+    return _sigmoid(space, x)[1]
+
+
+def _sigmoid(space: Space, x: Value) -> tuple[Value, Value]:
+    """s = 1/(1 + e^-x) and s·(1 - s)."""
     power = space.exp(x.times(MINUS_ONE))
-    share = space.inverse(space.add(one, power))
-    both = space.multiply(space.multiply(share, share), power)  # s·(1 - s)
-    return space.total([(ONE, share, one), (ONE, x, both)])
+    share = space.inverse(space.add(space.plain(ONE), power))
+    return share, space.multiply(space.multiply(share, share), power)
+
+
+def tanh(space: Space, x: Value) -> Value:
+    """1 - tanh²(x)."""
+    one, t = space.plain(ONE), space.odd_function("tanh", x)
+    return space.total([(ONE, one, one), (MINUS_ONE, t, t)])
 
 
 def identity(space: Space, x: Value) -> Value:
@@ -53,6 +81,11 @@ def identity(space: Space, x: Value) -> Value:
 SLOPES: Mapping[str, Callable[[Space, Value], Value]] = {
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
+    "gelu_fast": partial(gelu_tanh, root=fmpq(7978845608, 10**10)),
+    "gelu_bloom": partial(gelu_tanh, root=fmpq(79788456, 10**8)),
     "silu": silu,
+    "quick_gelu": quick_gelu,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
     "identity": identity,
 }

@@ -66,19 +66,24 @@ class Learning(System):
         return self._give(result, *terms.values())
 
     @quiet(all="ignore")
-    def column_sums(self, x: Array, *, by: Array | None = None, merged: bool = False) -> Array:
+    def column_sums(
+        self, x: Array, *, by: Array | None = None, merged: bool = False, each: bool = False
+    ) -> Array:
         wide = self._wide(side_by_side(x) if merged and x.ndim == 3 else x)
         product = wide if by is None else wide * self._wide(by)
+        if each:
+            return self._give(np.add.reduce(product, axis=1, keepdims=True), x, by)
         rows = product.reshape(-1, product.shape[-1])
         return self._give(np.add.reduce(rows, axis=0), x, by)
 
     @quiet(all="ignore")
-    def row_dots(self, x: Array, y: Array) -> Array:
+    def row_dots(self, x: Array, y: Array, *, kept: bool = False) -> Array:
         one, other = self._wide(np.ma.getdata(x)), self._wide(np.ma.getdata(y))
         product = one * other
         if isinstance(x, np.ma.MaskedArray):
             np.copyto(product, 0, where=np.ma.getmaskarray(x))
-        return self._give(np.add.reduce(product, axis=-1), x, y)
+        dots: Data = np.add.reduce(product, axis=-1)
+        return self._give(dots[..., None] if kept else dots, x, y)
 
     @quiet(all="ignore")
     def sum_groups(self, x: Array, *, heads: int) -> Array:
@@ -134,9 +139,15 @@ class Learning(System):
         return table if finite else self._give(table, grad)
 
     def pack_heads(
-        self, queries: Array, keys: Array, values: Array, *, starts: Sequence[int], stride: int
+        self,
+        queries: Array,
+        keys: Array | None = None,
+        values: Array | None = None,
+        *,
+        starts: Sequence[int],
+        stride: int,
     ) -> Array:
-        parts = (queries, keys, values)
+        parts = [part for part in (queries, keys, values) if part is not None]
         columns = sum(part.shape[0] * part.shape[2] for part in parts)
         result = np.empty((queries.shape[1], columns), dtype=queries.dtype)
         for start, part in zip(starts, parts, strict=True):
@@ -145,7 +156,47 @@ class Learning(System):
                 result[:, first : first + part.shape[2]] = rows
         return result
 
+    def unmasked(self, x: Array) -> Array:
+        return np.ma.filled(x, 0) if isinstance(x, np.ma.MaskedArray) else x
+
+    @quiet(all="ignore")
+    def bucket_back(self, grad: Array, *, buckets: Sequence[Sequence[int]], rows: int) -> Array:
+        wide = self._wide(grad)
+        result = np.zeros((rows, len(wide)), dtype=wide.dtype)
+        places = np.asarray(buckets, dtype=np.intp).reshape(-1)
+        np.add.at(result, places, wide.reshape(len(wide), -1).T)
+        return self._give(result, grad)
+
     # ------------------------------------------------------------------- adjoints
+
+    @quiet(all="ignore")
+    def sinks_back(self, weights: Array, dot: Array) -> Array:
+        shares = self._wide(np.ma.filled(weights, 0))
+        rest = shares.dtype.type(1) - np.add.reduce(shares, axis=-1)
+        return self._give(0 - np.add.reduce(rest * self._wide(dot), axis=-1), weights, dot)
+
+    @quiet(all="ignore")
+    def cap_back(self, grad: Array, x: Array, *, cap: Fraction) -> Array:
+        hidden = np.ma.getmaskarray(grad) if isinstance(grad, np.ma.MaskedArray) else None
+        data = self._wide(np.ma.getdata(x)) / self._constant(cap)
+        if hidden is not None:
+            data = np.where(hidden, data.dtype.type(0), data)
+        bent = np.cosh(data)
+        result = self._wide(np.ma.getdata(grad)) / bent / bent  # 1 - tanh² is 1/cosh²
+        if hidden is not None:
+            np.copyto(result, 0, where=hidden)
+        return attention.masked(self._give(result, grad, x), hidden, below=0)
+
+    def clamp_back(
+        self, grad: Array, x: Array, *, least: Fraction | None = None, most: Fraction | None = None
+    ) -> Array:
+        wide = self._wide(x)
+        beyond = np.zeros(wide.shape, dtype=bool)
+        if least is not None:
+            beyond |= wide < self._constant(least)
+        if most is not None:
+            beyond |= wide > self._constant(most)
+        return np.where(beyond, self.dtype.type(0), grad)
 
     @quiet(all="ignore")
     def softmax_back(self, weights: Array, grad: Array, dot: Array) -> Array:
@@ -201,6 +252,35 @@ class Learning(System):
         result = self._room(*grad.shape, width)
         np.copyto(result, share[..., None])
         return self._give(result, grad)
+
+    @quiet(all="ignore")
+    def expert_shares_back(
+        self,
+        x: Array,
+        chosen: Array,
+        shares: Array,
+        grad: Array,
+        *,
+        normalised: bool,
+        alone: bool = False,
+        scale: Fraction | None = None,
+        eps: Fraction | None = None,
+    ) -> Array:
+        data, kept, share, back = map(self._wide, (x, chosen, shares, grad))
+        factor = self._constant(Fraction(1) if scale is None else scale)
+        dot = np.add.reduce(share * back, axis=-1, keepdims=True) / factor
+        if alone and normalised:
+            total = np.add.reduce(data * kept, axis=-1, keepdims=True)
+            total = total if eps is None else total + self._constant(eps)
+            result = kept * (back - dot) * (factor / total)
+        elif alone:
+            result = kept * back * factor
+        elif normalised:
+            result = share * (back - dot)
+        else:
+            every = attention.shares(data, self._room(*data.shape))
+            result = every * (back * kept - dot) * factor
+        return self._give(result, x, grad)
 
     # ------------------------------------------------------------------- an optimizer's step
 

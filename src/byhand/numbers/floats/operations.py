@@ -17,15 +17,15 @@ from byhand.numbers.base import Array, Note, Prediction
 from byhand.numbers.floats import attention
 from byhand.numbers.floats.activations import ACTIVATIONS
 from byhand.numbers.floats.angles import sinusoids, turns_in
+from byhand.numbers.floats.experts import Experts, expert_by_expert
 from byhand.numbers.floats.formats import Data, narrowed
-from byhand.numbers.floats.learning import Learning
 from byhand.numbers.floats.places import side_by_side
 from byhand.numbers.floats.products import times_matrix
-from byhand.numbers.floats.results import chosen_of, in_best_groups, predict
+from byhand.numbers.floats.results import predict
 from byhand.numbers.floats.system import quiet
 
 
-class Floats(Learning):
+class Floats(Experts):
     """Floats of one format.
 
     Weights of a narrower format stay as they are and are widened piece by piece.  With
@@ -55,6 +55,7 @@ class Floats(Learning):
     def add(self, x: Array, y: Array) -> Array:
         return self._give(np.add(self._wide(x), self._wide(y), out=self._room(*x.shape)), x, y)
 
+    @expert_by_expert
     @quiet(all="ignore")
     def multiply(self, x: Array, y: Array) -> Array:
         result = np.multiply(self._wide(x), self._wide(y), out=self._room(*x.shape))
@@ -115,6 +116,7 @@ class Floats(Learning):
 
     # ------------------------------------------------------------------- entry by entry
 
+    @expert_by_expert
     @quiet(all="ignore")
     def rescale(
         self, x: Array, *, by: Expression | None = None, plus: Fraction | None = None
@@ -128,6 +130,7 @@ class Floats(Learning):
         limit = self._constant(cap)
         return self._give(np.tanh(self._wide(x) / limit) * limit, x)
 
+    @expert_by_expert
     def clamp(
         self, x: Array, *, least: Fraction | None = None, most: Fraction | None = None
     ) -> Array:
@@ -291,61 +294,9 @@ class Floats(Learning):
             result = np.stack(rows)
         return self._give(result, mixed, weight)
 
-    # ------------------------------------------------------------------- experts
-
-    def choose(
-        self,
-        x: Array,
-        *,
-        count: int,
-        groups: int | None = None,
-        groups_chosen: int | None = None,
-        group_rule: str | None = None,
-    ) -> Array:
-        scores = self._wide(x)
-        tied: list[int] = []
-        if groups is not None and groups_chosen is not None:
-            scores, tied = in_best_groups(scores, groups, groups_chosen, group_rule)
-        chosen, also_tied = chosen_of(scores, count)
-        tied = sorted({*tied, *also_tied})
-        self.notes += [Note("tied-experts", (position,)) for position in tied]
-        return chosen.astype(self.dtype)
-
-    @quiet(all="ignore")
-    def expert_shares(
-        self,
-        x: Array,
-        chosen: Array,
-        *,
-        normalised: bool,
-        alone: bool = False,
-        scale: Fraction | None = None,
-        eps: Fraction | None = None,
-    ) -> Array:
-        data, away = self._wide(x), self._wide(chosen) == 0
-        if alone:
-            shares = np.where(away, data.dtype.type(0), data)
-            if normalised:
-                total = np.add.reduce(shares, axis=-1, keepdims=True)
-                shares = shares / (total if eps is None else total + self._constant(eps))
-        else:
-            if normalised:
-                data = np.where(away, data.dtype.type(-np.inf), data)
-            shares = attention.shares(data, self._room(*data.shape))
-            np.copyto(shares, 0, where=away)
-        if scale is not None:
-            shares = shares * self._constant(scale)
-        return narrowed(shares, self.dtype)
-
-    @quiet(all="ignore")
-    def combine(self, x: Array, shares: Array) -> Array:
-        answers, weights = self._wide(x), self._wide(shares).T[..., None]
-        terms = np.multiply(answers, weights)
-        np.copyto(terms, 0, where=weights == 0)  # 0·∞ is not 0: other experts do not count
-        return self._give(np.add.reduce(terms, axis=0), x, shares)
-
     # ------------------------------------------------------------------- activations and the end
 
+    @expert_by_expert
     @quiet(all="ignore")
     def activate(self, x: Array, *, kind: str) -> Array:
         if kind not in ACTIVATIONS:

@@ -7,6 +7,7 @@ Each writes into `out`, which must not be x itself.  They stay accurate where th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from math import pi, sqrt
 
 import numpy as np
@@ -16,7 +17,8 @@ from byhand.numbers.floats.formats import Data
 
 CHUNK = 1 << 15  # entries done at a time, so that a few temporaries stay in the cache
 FAR = {"silu": 1024.0, "gelu_tanh": 64.0}  # beyond it the slope is 0 or 1 in every format
-STEEP, CUBIC = 2 * sqrt(2 / pi), 0.044715
+CUBIC, QUICK = 0.044715, 1.702
+ROOTS = {"gelu_tanh": sqrt(2 / pi), "gelu_fast": 0.7978845608, "gelu_bloom": 0.79788456}
 
 
 def relu(x: Data, out: Data) -> None:
@@ -33,19 +35,47 @@ def silu(x: Data, out: Data) -> None:
         into += near
 
 
-def gelu_tanh(x: Data, out: Data) -> None:
-    """s + x·s·(1 - s)·2u′, where s = 1/(1 + e^-2u) and u = √(2/π)·(x + 0.044715·x³)."""
+def quick_gelu(x: Data, out: Data) -> None:
+    """s + 1.702·x·s·(1 - s), where s = 1/(1 + e^(-1.702·x))."""
+    for part, into in _parts(x, out):
+        near = _within(part, "silu") * x.dtype.type(QUICK)
+        np.multiply(near, _sigmoid(near, into), out=near)
+        into += near
+
+
+def sigmoid(x: Data, out: Data) -> None:
+    """s·(1 - s), where s = 1/(1 + e^-x)."""
+    for part, into in _parts(x, out):
+        np.copyto(into, _sigmoid(_within(part, "silu"), np.empty_like(into)))
+
+
+def tanh(x: Data, out: Data) -> None:
+    """1 - tanh²(x), which is 1/cosh²(x)."""
+    np.cosh(x, out=out)
+    np.divide(x.dtype.type(1), out, out=out)
+    out *= out
+
+
+def relu2(x: Data, out: Data) -> None:
+    """2·max(0, x)."""
+    np.maximum(x, x.dtype.type(0), out=out)
+    out *= x.dtype.type(2)
+
+
+def _gelu_tanh(root: float, x: Data, out: Data) -> None:
+    """s + x·s·(1 - s)·2u′, where s = 1/(1 + e^-2u) and u = root·(x + 0.044715·x³)."""
     kind = x.dtype.type
+    steep = 2 * root
     for part, into in _parts(x, out):
         near = _within(part, "gelu_tanh")
         square = near * near
         square *= kind(CUBIC)
         twice = square + kind(1)
         twice *= near
-        twice *= kind(STEEP)
+        twice *= kind(steep)
         square *= kind(3)
         square += kind(1)
-        square *= kind(STEEP)
+        square *= kind(steep)
         square *= near
         square *= _sigmoid(twice, into)
         into += square
@@ -91,7 +121,11 @@ def _sigmoid(x: Data, out: Data) -> Data:
 SLOPES: Mapping[str, Callable[[Data, Data], None]] = {
     "relu": relu,
     "gelu": gelu,
-    "gelu_tanh": gelu_tanh,
+    **{kind: partial(_gelu_tanh, root) for kind, root in ROOTS.items()},
     "silu": silu,
+    "quick_gelu": quick_gelu,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+    "relu2": relu2,
     "identity": identity,
 }

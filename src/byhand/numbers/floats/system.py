@@ -13,6 +13,7 @@ import numpy as np
 
 from byhand.expression import Expression
 from byhand.numbers.base import Array, Note, Numbers
+from byhand.numbers.floats.each_expert import EachExpert
 from byhand.numbers.floats.formats import (
     FLOAT64,
     FORMATS,
@@ -75,8 +76,11 @@ class System(Numbers):
         """Four decimals, or four digits and an exponent."""
         return short(float(entry))
 
+    def entries(self, value: Array) -> Array:
+        return value.whole if isinstance(value, EachExpert) else value
+
     def _wide(self, x: Array) -> Data:
-        return widened(x, self._work.dtype)
+        return widened(self.entries(x), self._work.dtype)
 
     def _room(self, *shape: int) -> Data:
         return self._memory.room(shape, self._work.dtype)

@@ -67,13 +67,18 @@ class Learning(System):
             first = first + term
         return self._give(first, *terms.values())
 
-    def column_sums(self, x: Array, *, by: Array | None = None, merged: bool = False) -> Array:
+    def column_sums(
+        self, x: Array, *, by: Array | None = None, merged: bool = False, each: bool = False
+    ) -> Array:
         wide = self._wide(side_by_side(x) if merged else x)
         product = wide if by is None else wide * self._wide(by)
+        if each:
+            return self._give(product.sum(dim=1, keepdim=True), x, by)
         return self._give(product.flatten(0, -2).sum(dim=0), x, by)
 
-    def row_dots(self, x: Array, y: Array) -> Array:
-        return self._give((self._wide(x) * self._wide(beside(x, y))).sum(dim=-1), x, y)
+    def row_dots(self, x: Array, y: Array, *, kept: bool = False) -> Array:
+        dots = (self._wide(x) * self._wide(beside(x, y))).sum(dim=-1, keepdim=kept)
+        return self._give(dots, x, y)
 
     def sum_groups(self, x: Array, *, heads: int) -> Array:
         return self._give(self._wide(x).reshape(heads, -1, *x.shape[1:]).sum(dim=1), x)
@@ -119,18 +124,81 @@ class Learning(System):
         return self._give(table.index_put((places,), wide, accumulate=True), grad)
 
     def pack_heads(
-        self, queries: Array, keys: Array, values: Array, *, starts: Sequence[int], stride: int
+        self,
+        queries: Array,
+        keys: Array | None = None,
+        values: Array | None = None,
+        *,
+        starts: Sequence[int],
+        stride: int,
     ) -> Array:
+        parts = [part for part in (queries, keys, values) if part is not None]
         columns = [
             start + head * stride + place
-            for start, part in zip(starts, (queries, keys, values), strict=True)
+            for start, part in zip(starts, parts, strict=True)
             for head in range(part.shape[0])
             for place in range(part.shape[2])
         ]
-        beside = torch.cat([side_by_side(part) for part in (queries, keys, values)], dim=1)
+        beside = torch.cat([side_by_side(part) for part in parts], dim=1)
         return beside[:, torch.tensor(columns, device=self.device).argsort()]
 
+    def unmasked(self, x: Array) -> Array:
+        return shown(x)
+
+    def bucket_back(self, grad: Array, *, buckets: Sequence[Sequence[int]], rows: int) -> Array:
+        wide = self._wide(grad)
+        table = wide.new_zeros(rows, len(wide))
+        places = torch.tensor(buckets, device=self.device).flatten()
+        terms = wide.flatten(1).T
+        return self._give(table.index_put((places,), terms, accumulate=True), grad)
+
     # ------------------------------------------------------------------- adjoints
+
+    def sinks_back(self, weights: Array, dot: Array) -> Array:
+        rest = 1 - self._wide(weights).sum(dim=-1)
+        return self._give(0 - (rest * self._wide(dot)).sum(dim=-1), weights, dot)
+
+    def cap_back(self, grad: Array, x: Array, *, cap: Fraction) -> Array:
+        bent = (self._wide(beside(grad, x)) / self._constant(cap)).cosh()
+        hidden = grad.hidden if isinstance(grad, Masked) else None
+        return self._give_masked(self._wide(grad) / bent / bent, hidden, 0, grad, x)
+
+    def clamp_back(
+        self, grad: Array, x: Array, *, least: Fraction | None = None, most: Fraction | None = None
+    ) -> Array:
+        wide, beyond = self._wide(x), torch.zeros_like(x, dtype=torch.bool)
+        if least is not None:
+            beyond = beyond | (wide < self._constant(least))
+        if most is not None:
+            beyond = beyond | (wide > self._constant(most))
+        return grad.masked_fill(beyond, 0)
+
+    def expert_shares_back(
+        self,
+        x: Array,
+        chosen: Array,
+        shares: Array,
+        grad: Array,
+        *,
+        normalised: bool,
+        alone: bool = False,
+        scale: Fraction | None = None,
+        eps: Fraction | None = None,
+    ) -> Array:
+        data, kept, share, back = map(self._wide, (x, chosen, shares, grad))
+        factor = 1.0 if scale is None else self._constant(scale)
+        dot = (share * back).sum(dim=-1, keepdim=True) / factor
+        if alone and normalised:
+            total = (data * kept).sum(dim=-1, keepdim=True)
+            total = total if eps is None else total + self._constant(eps)
+            result = kept * (back - dot) * (factor / total)
+        elif alone:
+            result = kept * back * factor
+        elif normalised:
+            result = share * (back - dot)
+        else:
+            result = data.softmax(dim=-1) * (back * kept - dot) * factor
+        return self._give(result, x, grad)
 
     def softmax_back(self, weights: Array, grad: Array, dot: Array) -> Array:
         result = self._wide(weights) * (

@@ -17,15 +17,27 @@ from byhand.language import _
 from byhand.numbers.base import Array, Note, Prediction
 from byhand.numbers.devices import to_numpy
 from byhand.numbers.floats.angles import sinusoids, turns
-from byhand.numbers.floats.results import chosen_of, predict
+from byhand.numbers.floats.results import chosen_of, in_best_groups, predict
 from byhand.numbers.tensors.learning import Learning, side_by_side
 from byhand.numbers.tensors.system import Masked
+
+
+def _gelu(root: float, x: Tensor) -> Tensor:
+    """x·(1 + tanh u)/2, where u = root·(x + 0.044715·x³)."""
+    return 0.5 * x * (1 + (root * x * (1 + 0.044715 * x * x)).tanh())
+
 
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "gelu_fast": lambda x: _gelu(0.7978845608, x),
+    "gelu_bloom": lambda x: _gelu(0.79788456, x),
     "silu": functional.silu,
+    "quick_gelu": lambda x: x * (1.702 * x).sigmoid(),
+    "relu2": lambda x: functional.relu(x).square(),
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
     "identity": lambda x: x,
 }
 
@@ -41,8 +53,15 @@ class Tensors(Learning):
             rows = rows.to(self._work) * self._constant(scale)
         return self._give(rows, table)
 
-    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
-        return self.admit(sinusoids(positions, width, base, "interleaved"))
+    def sinusoid(
+        self,
+        *,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str = "interleaved",
+    ) -> Array:
+        return self.admit(sinusoids(positions, width, base, pairing))
 
     def add(self, x: Array, y: Array) -> Array:
         return self._give(x + y, x, y)
@@ -72,13 +91,50 @@ class Tensors(Learning):
                 self.notes.append(Note("zero-variance", tuple(place)))
         return self._give(result, x, by)
 
-    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
+    def affine(
+        self,
+        x: Array,
+        *,
+        gain: Array | None = None,
+        bias: Array | None = None,
+        plus_one: bool = False,
+    ) -> Array:
         result = x.to(self._work)
         if gain is not None:
-            result = result * gain.to(self._work)
+            factor = gain.to(self._work)
+            result = result * (1 + factor if plus_one else factor)
         if bias is not None:
             result = result + bias.to(self._work)
         return self._give(result, x, gain, bias)
+
+    # ------------------------------------------------------------------- entry by entry
+
+    def rescale(
+        self, x: Array, *, by: Expression | None = None, plus: Fraction | None = None
+    ) -> Array:
+        result = x.to(self._work)
+        result = result if by is None else result * self._constant(by)
+        return self._give(result if plus is None else result + self._constant(plus), x)
+
+    def soft_cap(self, x: Array, *, cap: Fraction) -> Array:
+        return self._give(self._capped(x.to(self._work), cap), x)
+
+    def _capped(self, x: Tensor, cap: Fraction) -> Tensor:
+        limit = self._constant(cap)
+        return (x / limit).tanh() * limit
+
+    def clamp(
+        self, x: Array, *, least: Fraction | None = None, most: Fraction | None = None
+    ) -> Array:
+        low, high = (None if end is None else self._constant(end) for end in (least, most))
+        result = x.to(self._work)
+        return self._give(result if low is None and high is None else result.clamp(low, high), x)
+
+    def weigh(self, x: Array, by: Array) -> Array:
+        return self._give(x.to(self._work) * by.to(self._work), x, by)
+
+    def beside(self, x: Array, y: Array) -> Array:
+        return torch.cat((x, y.expand(*x.shape[:-1], y.shape[-1])), dim=-1)
 
     # ------------------------------------------------------------------- products
 
@@ -147,6 +203,7 @@ class Tensors(Learning):
         *,
         table: Array | None = None,
         slopes: Array | None = None,
+        bias: Array | None = None,
         scale: Expression | None = None,
         cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
@@ -159,11 +216,13 @@ class Tensors(Learning):
         if scale is not None:
             result = result * self._constant(scale)
         if cap is not None:
-            result = (result / self._constant(cap)).tanh() * self._constant(cap)
+            result = self._capped(result, cap)
         if slopes is not None:
             places = torch.tensor(queries, device=self.device)
             distance = (places[:, None] - torch.tensor(keys, device=self.device)).abs()
             result = result - slopes[:, None, None].to(self._work) * distance
+        if bias is not None:
+            result = result + bias.to(self._work)
         hidden = None if all(map(all, mask)) else ~torch.tensor(mask, device=self.device)
         if table is not None:
             rows = table.data if isinstance(table, Masked) else table
@@ -171,7 +230,11 @@ class Tensors(Learning):
             if isinstance(table, Masked):
                 away = table.hidden[:, queries][:, :, keys]
                 hidden = away if hidden is None else away | hidden
-        return self._give_masked(result, hidden, -torch.inf, q, k, slopes, table)
+        return self._give_masked(result, hidden, -torch.inf, q, k, slopes, table, bias)
+
+    def bucket_scores(self, table: Array, *, buckets: Sequence[Sequence[int]]) -> Array:
+        places = torch.tensor(buckets, device=self.device)
+        return functional.embedding(places, table).movedim(-1, 0)
 
     def softmax(self, x: Array, *, sinks: Array | None = None) -> Array:
         hidden = x.hidden if isinstance(x, Masked) else None
@@ -199,16 +262,43 @@ class Tensors(Learning):
     def stack(self, parts: Sequence[Array]) -> Array:
         return torch.stack(tuple(parts))
 
-    def choose(self, x: Array, *, count: int) -> Array:
-        chosen, tied = chosen_of(to_numpy(x.detach().to(self._work)), count)
-        self.notes += [Note("tied-experts", (position,)) for position in tied]
+    def choose(
+        self,
+        x: Array,
+        *,
+        count: int,
+        groups: int | None = None,
+        groups_chosen: int | None = None,
+        group_rule: str | None = None,
+    ) -> Array:
+        scores = to_numpy(x.detach().to(self._work))
+        tied: list[int] = []
+        if groups is not None and groups_chosen is not None:
+            scores, tied = in_best_groups(scores, groups, groups_chosen, group_rule)
+        chosen, also_tied = chosen_of(scores, count)
+        self.notes += [Note("tied-experts", (place,)) for place in sorted({*tied, *also_tied})]
         return torch.tensor(chosen, device=self.device).to(self.kind)
 
-    def expert_shares(self, x: Array, chosen: Array, *, normalised: bool) -> Array:
+    def expert_shares(
+        self,
+        x: Array,
+        chosen: Array,
+        *,
+        normalised: bool,
+        alone: bool = False,
+        scale: Fraction | None = None,
+        eps: Fraction | None = None,
+    ) -> Array:
         away = chosen == 0
-        scores = x.masked_fill(away, -torch.inf) if normalised else x
-        shares = scores.softmax(dim=-1, dtype=self._work).masked_fill(away, 0)
-        return self._give(shares, x, chosen)
+        if alone:
+            shares = x.to(self._work).masked_fill(away, 0)
+            if normalised:
+                total = shares.sum(dim=-1, keepdim=True)
+                shares = shares / (total if eps is None else total + self._constant(eps))
+        else:
+            scores = x.masked_fill(away, -torch.inf) if normalised else x
+            shares = scores.softmax(dim=-1, dtype=self._work).masked_fill(away, 0)
+        return self._give(shares if scale is None else shares * self._constant(scale), x, chosen)
 
     def combine(self, x: Array, shares: Array) -> Array:
         weights = shares.T.unsqueeze(-1).to(self._work)

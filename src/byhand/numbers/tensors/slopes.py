@@ -6,13 +6,15 @@ What is beyond `FAR` is taken for `FAR`: the slopes are 0 or 1 there in every fo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import pi, sqrt
 
 import torch
 from torch import Tensor
 
 FAR = {"silu": 1024.0, "gelu": 64.0}
-STEEP, CUBIC = 2 * sqrt(2 / pi), 0.044715
+CUBIC, QUICK = 0.044715, 1.702
+ROOTS = {"gelu_tanh": sqrt(2 / pi), "gelu_fast": 0.7978845608, "gelu_bloom": 0.79788456}
 GRID = 64  # y is cut into a multiple of 1/64, whose square is exact, and a rest
 
 
@@ -27,11 +29,32 @@ def silu(x: Tensor) -> Tensor:
     return x.sigmoid() * (1 + x * (-x).sigmoid())
 
 
-def gelu_tanh(x: Tensor) -> Tensor:
-    """s·(1 + x·(1 - s)·2u′), where s = 1/(1 + e^-2u) and u = √(2/π)·(x + 0.044715·x³)."""
+def quick_gelu(x: Tensor) -> Tensor:
+    """The slope of silu at 1.702·x."""
+    return silu(QUICK * x)
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """s·(1 - s), where s = 1/(1 + e^-x)."""
+    return x.sigmoid() * (-x).sigmoid()
+
+
+def tanh(x: Tensor) -> Tensor:
+    """1 - tanh²(x), which is 1/cosh²(x)."""
+    return x.cosh().reciprocal().square()
+
+
+def relu2(x: Tensor) -> Tensor:
+    """2·max(0, x)."""
+    return 2 * x.relu()
+
+
+def _gelu_tanh(root: float, x: Tensor) -> Tensor:
+    """s·(1 + x·(1 - s)·2u′), where s = 1/(1 + e^-2u) and u = root·(x + 0.044715·x³)."""
     x = x.clamp(-FAR["gelu"], FAR["gelu"])
-    twice = STEEP * x * (1 + CUBIC * x * x)
-    return twice.sigmoid() * (1 + x * (-twice).sigmoid() * STEEP * (1 + 3 * CUBIC * x * x))
+    steep = 2 * root
+    twice = steep * x * (1 + CUBIC * x * x)
+    return twice.sigmoid() * (1 + x * (-twice).sigmoid() * steep * (1 + 3 * CUBIC * x * x))
 
 
 def gelu(x: Tensor) -> Tensor:
@@ -55,7 +78,11 @@ def identity(x: Tensor) -> Tensor:
 SLOPES: Mapping[str, Callable[[Tensor], Tensor]] = {
     "relu": relu,
     "gelu": gelu,
-    "gelu_tanh": gelu_tanh,
+    **{kind: partial(_gelu_tanh, root) for kind, root in ROOTS.items()},
     "silu": silu,
+    "quick_gelu": quick_gelu,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+    "relu2": relu2,
     "identity": identity,
 }

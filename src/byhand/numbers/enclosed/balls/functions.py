@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from flint import arb, fmpq
 
-from byhand.numbers.enclosed.balls.ranges import ANY_SHARE, WIDE, increasing, shares
+from byhand.numbers.enclosed.balls.ranges import ANY_SHARE, WIDE, increasing, power, shares
 
 
 def softmax_row(row: list[arb]) -> list[arb]:
@@ -59,15 +59,32 @@ def _gelu() -> Callable[[arb], arb]:
     return lambda x: x * (x * factor).erfc() / 2
 
 
-def _gelu_tanh() -> Callable[[arb], arb]:
-    factor = 2 * (2 / arb.pi()).sqrt()  # (1 + tanh u)/2 is the sigmoid of 2u
+def _gelu_tanh(root: fmpq | None = None) -> Callable[[arb], arb]:
+    known = (2 / arb.pi()).sqrt() if root is None else arb(root)
+    factor = 2 * known  # (1 + tanh u)/2 is the sigmoid of 2u
     cubic = arb(fmpq(44715, 10**6))
     return lambda x: x * sigmoid(factor * x * (1 + cubic * x * x))
+
+
+def _quick_gelu() -> Callable[[arb], arb]:
+    factor = arb(fmpq(1702, 1000))
+    return lambda x: x * sigmoid(factor * x)
+
+
+def tanh(x: arb) -> arb:
+    """(e^2x - 1)/(e^2x + 1)."""
+    return increasing(arb.tanh, x)
 
 
 ACTIVATIONS: dict[str, Callable[[], Callable[[arb], arb]]] = {
     "relu": lambda: relu,
     "gelu": _gelu,
     "gelu_tanh": _gelu_tanh,
+    "gelu_fast": lambda: _gelu_tanh(fmpq(7978845608, 10**10)),
+    "gelu_bloom": lambda: _gelu_tanh(fmpq(79788456, 10**8)),
     "silu": lambda: lambda x: x * sigmoid(x),
+    "quick_gelu": _quick_gelu,
+    "relu2": lambda: lambda x: power(relu(x), 2),
+    "sigmoid": lambda: sigmoid,
+    "tanh": lambda: tanh,
 }

@@ -79,22 +79,26 @@ class Learning(System):
         return sum(others, first)
 
     @precisely
-    def column_sums(self, x: Array, *, by: Array | None = None, merged: bool = False) -> Array:
+    def column_sums(
+        self, x: Array, *, by: Array | None = None, merged: bool = False, each: bool = False
+    ) -> Array:
         balls = side_by_side(self._balls(x)) if merged else self._balls(x)
         product = balls if by is None else balls * self._balls(by)
+        if each:
+            return product.sum(axis=1)[:, None, :]
         sums = product.reshape(-1, product.shape[-1]).sum(axis=0)
         if by is None:
             sums[cancelling(x)] = arb(0)
         return sums
 
     @precisely
-    def row_dots(self, x: Array, y: Array) -> Array:
+    def row_dots(self, x: Array, y: Array, *, kept: bool = False) -> Array:
         left, right = self._balls(x), self._balls(y)
         products = left.copy()
         present = ~absent(left)
         products[present] = left[present] * right[present]
         dots = np.asarray(present_or_zero(products).sum(axis=-1), dtype=object)
-        return made(dots, "row_dots", (x, y))
+        return dots[..., None] if kept else made(dots, "row_dots", (x, y))
 
     @precisely
     def sum_groups(self, x: Array, *, heads: int) -> Array:
@@ -138,9 +142,15 @@ class Learning(System):
         return result if scale is None else result * self._scalar(scale)
 
     def pack_heads(
-        self, queries: Array, keys: Array, values: Array, *, starts: Sequence[int], stride: int
+        self,
+        queries: Array,
+        keys: Array | None = None,
+        values: Array | None = None,
+        *,
+        starts: Sequence[int],
+        stride: int,
     ) -> Array:
-        parts = queries, keys, values
+        parts = tuple(part for part in (queries, keys, values) if part is not None)
         columns = sum(part.shape[0] * part.shape[2] for part in parts)
         result = np.empty((parts[0].shape[1], columns), dtype=object)
         for start, part in zip(starts, parts, strict=True):
@@ -149,7 +159,76 @@ class Learning(System):
                 result[:, first : first + part.shape[2]] = rows
         return packed(result, parts, starts, stride)
 
+    def unmasked(self, x: Array) -> Array:
+        return present_or_zero(self._balls(x))
+
+    @precisely
+    def bucket_back(self, grad: Array, *, buckets: Sequence[Sequence[int]], rows: int) -> Array:
+        balls = self._balls(grad)
+        result = np.full((rows, len(balls)), arb(0), dtype=object)
+        for place in np.ndindex(balls.shape[1:]):
+            row = buckets[place[0]][place[1]]
+            result[row] = result[row] + balls[(slice(None), *place)]
+        return result
+
     # ------------------------------------------------------------------- adjoints
+
+    @precisely
+    def sinks_back(self, weights: Array, dot: Array) -> Array:
+        rest = present_or_zero(self._balls(weights)).sum(axis=-1) - arb(1)
+        return (rest * self._balls(dot)).sum(axis=-1)
+
+    @precisely
+    def cap_back(self, grad: Array, x: Array, *, cap: Fraction) -> Array:
+        slope, limit = SLOPES["tanh"](), self._scalar(cap)
+        rises, inner = self._balls(grad), self._balls(x)
+        result = np.full(rises.shape, ABSENT, dtype=object)
+        for place in zip(*np.nonzero(~absent(rises)), strict=True):
+            result[place] = rises[place] * slope(inner[place] / limit)
+        return result
+
+    @precisely
+    def clamp_back(
+        self, grad: Array, x: Array, *, least: Fraction | None = None, most: Fraction | None = None
+    ) -> Array:
+        low = None if least is None else self._scalar(least)
+        high = None if most is None else self._scalar(most)
+
+        def kept(g: arb, v: arb) -> arb:
+            if (low is not None and v < low) or (high is not None and v > high):
+                return arb(0)
+            within = (low is None or v >= low) and (high is None or v <= high)
+            return g if within else g.union(arb(0))
+
+        pairs = zip(self._balls(grad).flat, self._balls(x).flat, strict=True)
+        return objects([kept(g, v) for g, v in pairs], x.shape)
+
+    @precisely
+    def expert_shares_back(
+        self,
+        x: Array,
+        chosen: Array,
+        shares: Array,
+        grad: Array,
+        *,
+        normalised: bool,
+        alone: bool = False,
+        scale: Fraction | None = None,
+        eps: Fraction | None = None,
+    ) -> Array:
+        data, kept, share, back = map(self._balls, (x, chosen, shares, grad))
+        factor = self._scalar(Fraction(1) if scale is None else scale)
+        dot = (share * back).sum(axis=-1)[:, None] / factor
+        if alone and normalised:
+            total = (data * kept).sum(axis=-1)[:, None]
+            total = total if eps is None else total + self._scalar(eps)
+            return kept * (back - dot) * factor / total
+        if alone:
+            return kept * back * factor
+        if normalised:
+            return share * (back - dot)
+        every = self._balls(self.softmax(x))
+        return every * (back * kept - dot) * factor
 
     @precisely
     def softmax_back(self, weights: Array, grad: Array, dot: Array) -> Array:

@@ -28,14 +28,14 @@ from byhand.numbers.enclosed.balls.arrays import (
     present_or_zero,
     table_of,
 )
+from byhand.numbers.enclosed.balls.entrywise import Entrywise
 from byhand.numbers.enclosed.balls.functions import ACTIVATIONS, softmax_row
-from byhand.numbers.enclosed.balls.largest import largest, predict
-from byhand.numbers.enclosed.balls.learning import Learning
+from byhand.numbers.enclosed.balls.largest import predict
 from byhand.numbers.enclosed.balls.system import precisely
 from byhand.numbers.made import centered, is_centered, made, root_of_rows
 
 
-class Balls(Learning):
+class Balls(Entrywise):
     """Arb balls with a working precision of so many bits.
 
     >>> numbers = Balls(64)
@@ -52,10 +52,21 @@ class Balls(Learning):
         return rows if scale is None else rows * self._scalar(scale)
 
     @precisely
-    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
+    def sinusoid(
+        self,
+        *,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str = "interleaved",
+    ) -> Array:
+        pairs = (width + 1) // 2
         result = np.empty((len(positions), width), dtype=object)
-        sin, cos = self._turns(positions, self._frequencies(base, width, (width + 1) // 2))
-        result[:, 0::2], result[:, 1::2] = sin, cos[:, : width // 2]
+        sin, cos = self._turns(positions, self._frequencies(base, width, pairs))
+        sines, cosines = slice(0, width, 2), slice(1, width, 2)
+        if pairing == "half":
+            sines, cosines = slice(0, pairs), slice(pairs, width)
+        result[:, sines], result[:, cosines] = sin, cos[:, : width // 2]
         return result
 
     def _frequencies(self, base: Fraction, width: int, count: int) -> list[arb]:
@@ -117,10 +128,17 @@ class Balls(Learning):
         return result
 
     @precisely
-    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
+    def affine(
+        self,
+        x: Array,
+        *,
+        gain: Array | None = None,
+        bias: Array | None = None,
+        plus_one: bool = False,
+    ) -> Array:
         x = self._balls(x)
         if gain is not None:
-            x = x * self._balls(gain)
+            x = x * (1 + self._balls(gain) if plus_one else self._balls(gain))
         return x if bias is None else x + self._balls(bias)
 
     # ------------------------------------------------------------------- products
@@ -193,6 +211,7 @@ class Balls(Learning):
         *,
         table: Array | None = None,
         slopes: Array | None = None,
+        bias: Array | None = None,
         scale: Expression | None = None,
         cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
@@ -208,11 +227,12 @@ class Balls(Learning):
         if scale is not None:
             result = result * self._scalar(scale)
         if cap is not None:
-            most = self._scalar(cap)
-            result = each(lambda x: most * ranges.increasing(arb.tanh, x / most), result)
+            result = self.soft_cap(result, cap=cap)
         if slopes is not None:
             distances = np.abs(np.subtract.outer(np.asarray(queries), np.asarray(keys)))
             result = result - self._balls(slopes)[:, None, None] * distances.astype(object)
+        if bias is not None:
+            result = result + self._balls(bias)
         hidden = np.broadcast_to(~np.asarray(mask, dtype=bool), result.shape)
         if table is not None:
             here = self._balls(table)[np.ix_(range(len(q)), queries, keys)]
@@ -254,52 +274,6 @@ class Balls(Learning):
         whole = balls if layout == "in_out" else balls.T
         cuts = zip(mixed, parts, strict=True)
         return np.stack([table_of(matrix(head) * matrix(whole[part])) for head, part in cuts])
-
-    # ------------------------------------------------------------------- experts
-
-    def expert_linear(
-        self, x: Array, weight: Array, *, bias: Array | None = None, layout: str
-    ) -> Array:
-        x, weight = self._balls(x), self._balls(weight)
-        more = None if bias is None else self._balls(bias)
-        return super().expert_linear(x, weight, bias=more, layout=layout)
-
-    @precisely
-    def choose(self, x: Array, *, count: int) -> Array:
-        scores = self._balls(x)
-        result = np.full(scores.shape, arb(0), dtype=object)
-        for place, row in enumerate(scores):
-            sure, possible, tied = largest(list(row), count)
-            for k in possible:
-                result[place, k] = arb(1) if k in sure else ranges.ANY_SHARE
-            if tied:
-                self.notes.append(Note("tied-experts", (place,)))
-        return result
-
-    @precisely
-    def expert_shares(self, x: Array, chosen: Array, *, normalised: bool) -> Array:
-        scores, chosen = self._balls(x), self._balls(chosen)
-        result = np.full(scores.shape, arb(0), dtype=object)
-        for place, row in enumerate(scores):
-            possible = [k for k, entry in enumerate(chosen[place]) if not entry.is_zero()]
-            decided = all(chosen[place, k] == 1 for k in possible)
-            among = possible if normalised else list(range(len(row)))
-            shares = softmax_row([row[k] for k in among])
-            for k, share in zip(among, shares, strict=True):
-                if k in possible and (decided or not normalised):
-                    result[place, k] = share * chosen[place, k]
-                elif k in possible:
-                    result[place, k] = ranges.ANY_SHARE
-        return result
-
-    @precisely
-    def combine(self, x: Array, shares: Array) -> Array:
-        answers, shares = self._balls(x), self._balls(shares)
-        result = np.full(answers.shape[1:], arb(0), dtype=object)
-        for position, k in np.ndindex(shares.shape):
-            if not shares[position, k].is_zero():
-                result[position] = result[position] + answers[k, position] * shares[position, k]
-        return result
 
     # ------------------------------------------------------------------- activations and the end
 

@@ -56,6 +56,17 @@ def increasing(function: Callable[[arb], arb], x: arb) -> arb:
     return between(function(x.lower()), function(x.upper()))
 
 
+def limited(x: arb, least: arb | None, most: arb | None) -> arb:
+    """Returns a ball that contains every number in x, or the limit that it is beyond."""
+    if not x.is_finite():
+        return x if least is None or most is None else between(least, most)
+    if least is not None:
+        x = least if x <= least else x if x >= least else x.max(least)
+    if most is not None:
+        x = most if x >= most else x if x <= most else x.min(most)
+    return x
+
+
 def clipped(size: arb, limit: arb) -> arb:
     """Returns a ball that contains the smaller of 1 and limit/size, for sizes in a ball.
 

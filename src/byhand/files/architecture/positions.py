@@ -1,0 +1,101 @@
+"""`position:` of the `model:` table: at most one added table, rotation, ALiBi."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from byhand.files import scalars
+from byhand.files.architecture.settings import WIDEST, Settings, located
+from byhand.files.tree import List, Node, Scalar, Table
+from byhand.language import _
+from byhand.spec import PAIRINGS, POSITIONS, RelativeSpec, RotarySpec
+
+RELATIVE = ("rope", "alibi")
+
+
+@dataclass
+class Places:
+    """What `position:` says."""
+
+    stream: str = "none"
+    base: Fraction = Fraction(10_000)
+    pairing: str = "interleaved"
+    rope: Table | None = None
+    alibi: bool = False
+
+
+class Positions(Settings):
+    """Reads positions, rotations and buckets of distances."""
+
+    def positions(self, node: Node | None, known: tuple[str, ...]) -> Places:
+        """What a `position:` key says, in words that are known there."""
+        found = Places()
+        if node is None:
+            return found
+        seen: list[str] = []
+        for each in node.items if isinstance(node, List) else (node,):
+            kind = self.position(each, known, found)
+            family = kind if kind in RELATIVE else "stream"
+            if family in seen:
+                raise each.wrong(
+                    _("two kinds of positions that exclude each other"),
+                    expected=_("one of {kinds}, and rope or alibi beside it").format(
+                        kinds=", ".join(POSITIONS)
+                    ),
+                    found=kind,
+                )
+            seen.append(family)
+        return found
+
+    def position(self, node: Node, known: tuple[str, ...], found: Places) -> str:
+        """One kind of positions, put into what was found so far."""
+        if isinstance(node, Scalar):
+            kind, table = scalars.word(node, *known), Table(node.file, node.line, node.key, {})
+        else:
+            rope = ("base", "width", "pairing", "angles", "magnitude")
+            table = self.table(node, "kind", *rope)
+            kind = scalars.word(table.needed("kind", ", ".join(known)), *known)
+            keys = {"rope": rope, "sinusoidal": ("base", "pairing")}
+            table.only("kind", *keys.get(kind, ()))
+        if kind == "rope":
+            found.rope = table
+        elif kind == "alibi":
+            found.alibi = True
+        else:
+            found.stream = kind
+            if base := table.get("base"):
+                found.base = scalars.number(base)
+            found.pairing = self.word(table, "pairing", "interleaved", *PAIRINGS)
+        return kind
+
+    def rotary(self, table: Table, d_head: int) -> RotarySpec:
+        """RoPE."""
+        width, base, pairing, angles = map(table.get, ("width", "base", "pairing", "angles"))
+        magnitude = table.get("magnitude")
+        if base is not None and angles is not None:
+            raise angles.wrong(
+                _("given angles leave nothing for a base to do"),
+                expected=_("base or angles, not both"),
+                found="base, angles",
+            )
+        with located(rope=table):
+            return RotarySpec(
+                width=d_head if width is None else scalars.whole(width, 1, WIDEST),
+                base=Fraction(10_000) if base is None else scalars.number(base),
+                pairing="half" if pairing is None else scalars.word(pairing, *PAIRINGS),
+                given=angles is not None and scalars.word(angles, "given") == "given",
+                magnitude=None if magnitude is None else self.scale(magnitude),
+            )
+
+    def relative(self, node: Node | None) -> RelativeSpec | None:
+        """The buckets of distances."""
+        if node is None or (isinstance(node, Scalar) and node.text == "none"):
+            return None
+        table = self.table(node, "buckets", "distance", "both")
+        with located(relative=table):
+            return RelativeSpec(
+                buckets=self.count(table, "buckets") or 32,
+                distance=self.count(table, "distance") or 128,
+                both=self.flag(table, "both", False),
+            )

@@ -1,0 +1,155 @@
+"""deepseek_v2 and deepseek_v3: latent attention, groups of experts, and experts that always answer.
+
+The scale of the scores grows with the factor of YaRN where the config has `mscale_all_dim`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from byhand.expression import Call, Expression, Number, Power, Product, Sum
+from byhand.language import _
+from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
+from byhand.models.huggingface.rope import Rope, read_rope
+from byhand.models.huggingface.routers import by_sigmoid, in_groups, plain_mlp, with_experts
+from byhand.spec import (
+    AttentionSpec,
+    BlockSpec,
+    LatentSpec,
+    MlpSpec,
+    ModelSpec,
+    NormSpec,
+    over_root,
+)
+
+EPS = Fraction(1, 1_000_000)
+METHODS = {"greedy": False, "group_limited_greedy": True}  # whether experts stand in groups
+
+
+def read_v2(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    """The spec of a DeepSeek V2 config, and its RoPE."""
+    config.word("scoring_func", "softmax", {"softmax": None})
+    if config.flag("norm_topk_prob", False):  # other code reads it, the library does not
+        raise config.refuse("norm_topk_prob", "false")
+    bias = config.flag("mlp_bias", False)
+    plain = plain_mlp(config, bias=bias)
+    more: dict[str, Any] = {
+        "normalised": False,
+        "share_scale": config.number("routed_scaling_factor", Fraction(1)),
+        "shared_bias": bias,
+    }
+    config.asked.update(("n_group", "topk_group"))
+    if config.word("topk_method", "greedy", METHODS):
+        more |= in_groups(config, None, "max")
+    width = config.whole("moe_intermediate_size", 1407)
+    sparse = with_experts(
+        config,
+        replace(plain, d_ff=width, hidden_bias=False, gate_bias=False, out_bias=False),
+        ("n_routed_experts", "num_experts"),
+        (64, None),
+        shared=width * config.whole("n_shared_experts", 2),
+        **more,
+    )
+    return _model(config, name, "interleaved", (2048, 0), (plain, sparse))
+
+
+def read_v3(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    """The spec of a DeepSeek V3 config, and its RoPE."""
+    plain = plain_mlp(config)
+    width = config.whole("moe_intermediate_size", 2048)
+    sparse = with_experts(
+        config,
+        replace(plain, d_ff=width),
+        ("n_routed_experts", "num_local_experts"),
+        (256, 8),
+        shared=width * config.whole("n_shared_experts", 1),
+        **by_sigmoid(config, (8, 4), Fraction(5, 2)),
+    )
+    # further blocks guess tokens beyond the next one; a forward pass does not read them
+    config.asked.update(("num_nextn_predict_layers", "num_mtp_layers"))
+    pairing = "interleaved" if config.flag("rope_interleave", True) else "half"
+    return _model(config, name, pairing, (4096, 3), (plain, sparse))
+
+
+def _model(
+    config: Config,
+    name: str,
+    pairing: str,
+    usual: tuple[int, int],
+    mlps: tuple[MlpSpec, MlpSpec],
+) -> tuple[ModelSpec, Rope | None]:
+    """The model; usual = (its context, how many blocks have no experts)."""
+    d = config.whole("hidden_size")
+    layers = config.whole("num_hidden_layers", most=MOST_LAYERS)
+    norm = NormSpec("rmsnorm", config.epsilon("rms_norm_eps", EPS), bias=False)
+    attention, rope = _attention(config, pairing)
+    first = config.whole("first_k_dense_replace", usual[1], least=0)
+    if config.whole("moe_layer_freq", 1) != 1:
+        raise config.refuse("moe_layer_freq", "1")
+    plain, sparse = mlps
+    blocks = (
+        BlockSpec(attention, plain if layer < first else sparse, norm, norm)
+        for layer in range(layers)
+    )
+    spec = ModelSpec(
+        name=name,
+        vocab=config.whole("vocab_size"),
+        d_model=d,
+        context=config.whole("max_position_embeddings", usual[0], most=LONGEST_CONTEXT),
+        blocks=tuple(blocks),
+        final_norm=norm,
+        tied=config.flag("tie_word_embeddings", False),
+        layout="out_in",
+    )
+    return spec, rope
+
+
+def _attention(config: Config, pairing: str) -> tuple[AttentionSpec, Rope | None]:
+    """Latent attention: RoPE turns the last part of each head, the same for all heads' keys."""
+    heads = config.whole("num_attention_heads")
+    if (config.whole_or_none("num_key_value_heads") or heads) != heads:
+        raise config.refuse("num_key_value_heads", str(heads))
+    turned = config.whole("qk_rope_head_dim", 64)
+    width = config.whole("qk_nope_head_dim", 128) + turned
+    config.asked.update(("head_dim", "qk_head_dim"))  # both follow from these two
+    rope = read_rope(config, turned, base_keys=("rope_theta",))
+    if rope is None:
+        raise config.refuse("qk_rope_head_dim", _("a number of entries to turn"))
+    few = NormSpec("rmsnorm", EPS, bias=False)  # whatever rms_norm_eps says
+    query_rank = config.whole_or_none("q_lora_rank", 1536)
+    bias = config.flag("attention_bias", False)
+    attention = AttentionSpec(
+        heads=heads,
+        d_head=width,
+        kv_heads=heads,
+        scale=_scale(config, width),
+        rotary=replace(rope.spec, pairing=pairing),
+        out_bias=bias,
+        d_value=config.whole("v_head_dim", 128),
+        latent=LatentSpec(
+            rank=config.whole("kv_lora_rank", 512),
+            query_rank=query_rank,
+            norm=few,
+            query_norm=few,
+            down_bias=bias,
+        ),
+    )
+    return attention, rope
+
+
+def _scale(config: Config, width: int) -> Expression:
+    """1/√width, times the square of 1 + mscale_all_dim/10 · ln factor where RoPE is scaled."""
+    table = config.within("rope_parameters") or config.within("rope_scaling")
+    plain = over_root(width)
+    if table is None or table.value("rope_type", "default", "type")[1] == "default":
+        return plain
+    more = table.value("mscale_all_dim", None)[1]
+    if not more or table.value("factor", None)[1] is None:
+        return plain
+    factor, more = table.positive("factor"), table.number("mscale_all_dim")
+    if factor <= 1:
+        return plain
+    grown = Product((Number(more / 10), Call("ln", Number(factor))))
+    return Product((plain, Power(Sum((Number(Fraction(1)), grown)), Number(Fraction(2)))))

@@ -1,0 +1,116 @@
+"""The names of modules in families with experts and latent attention.
+
+Files have a tensor for each expert, or one for all of them, as newer releases of transformers save
+them.  A block without experts has the matrices of one MLP instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from byhand.names.families import LLAMA
+from byhand.names.modules import Names, Place
+from byhand.names.pieces import Part, Piece, Turned
+
+ATTENTION = {name: place for name, place in LLAMA.inside.items() if name.startswith("attn.")}
+NORMS = {"mlp.norm": "post_attention_layernorm"}
+
+
+def _stacked(module: str, *order: str) -> dict[str, tuple[Piece, ...]]:
+    """The tensors of all experts in two: gate and hidden side by side, and out."""
+    return {
+        "mlp.gate": (Piece(f"{module}.gate_up_proj", Part(0, 2, *order), weight=""),),
+        "mlp.hidden": (Piece(f"{module}.gate_up_proj", Part(1, 2, *order), weight=""),),
+        "mlp.out": (Piece(f"{module}.down_proj", weight=""),),
+    }
+
+
+def _experts(stacked: str, single: str, *names: str) -> dict[str, Place]:
+    """gate, hidden and out: of each expert, of all experts, or of a plain MLP."""
+    plain = ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
+    return {
+        ours: (Piece(f"{single}.{{expert}}.{name}"), *pieces, Piece(other))
+        for (ours, pieces), name, other in zip(_stacked(stacked).items(), names, plain, strict=True)
+    }
+
+
+def _shared(module: str) -> dict[str, Place]:
+    return {
+        "mlp.shared.gate": f"{module}.gate_proj",
+        "mlp.shared.hidden": f"{module}.up_proj",
+        "mlp.shared.out": f"{module}.down_proj",
+    }
+
+
+def _family(**inside: Mapping[str, Place]) -> Names:
+    """A family like llama, with other modules in its layers."""
+    every: dict[str, Place] = {**ATTENTION, **NORMS}
+    for some in inside.values():
+        every |= some
+    return replace(LLAMA, inside=every)
+
+
+_QWEN = _experts("mlp.experts", "mlp.experts", "gate_proj", "up_proj", "down_proj")
+
+MIXTRAL = _family(
+    router={"mlp.router": ("block_sparse_moe.gate", "mlp.gate")},
+    experts=_experts("mlp.experts", "block_sparse_moe.experts", "w1", "w3", "w2"),
+)
+
+QWEN_MOE = _family(
+    router={"mlp.router": "mlp.gate"},
+    experts=_QWEN,
+    shared={**_shared("mlp.shared_expert"), "mlp.shared.score": "mlp.shared_expert_gate"},
+)
+
+GRANITE_MOE = _family(
+    router={"mlp.router": ("block_sparse_moe.router.layer", "block_sparse_moe.router")},
+    experts={
+        ours: (Piece(f"block_sparse_moe.{module}", *piece.rules), piece)
+        for (ours, (piece,)), module in zip(
+            _stacked("block_sparse_moe.experts").items(),
+            ("input_linear", "input_linear", "output_linear"),
+            strict=True,
+        )
+    },
+)
+
+GPT_OSS = _family(
+    sinks={"attn.sinks": Piece("self_attn", weight=".sinks")},
+    router={"mlp.router": "mlp.router"},
+    experts={
+        ours: Piece(piece.module, *piece.rules, Turned(), weight="", bias="_bias")
+        for ours, (piece,) in _stacked("mlp.experts", "turn").items()
+    },
+)
+
+_SIGMOID = {
+    "mlp.router": "mlp.gate",
+    "mlp.choice_bias": Piece("mlp.gate", weight=".e_score_correction_bias"),
+}
+
+GLM_MOE = _family(router=_SIGMOID, experts=_QWEN, shared=_shared("mlp.shared_experts"))
+
+DEEPSEEK = _family(
+    latent={
+        "attn.q_latent": "self_attn.q_a_proj",
+        "attn.q_latent_norm": "self_attn.q_a_layernorm",
+        "attn.q_wide": ("self_attn.q_b_proj", "self_attn.q_proj"),
+        "attn.kv_latent": "self_attn.kv_a_proj_with_mqa",
+        "attn.kv_latent_norm": "self_attn.kv_a_layernorm",
+        "attn.kv_wide": "self_attn.kv_b_proj",
+    },
+    router=_SIGMOID,
+    experts=_QWEN,
+    shared=_shared("mlp.shared_experts"),
+)
+
+MIXTURES: Mapping[str, Names] = {
+    "mixtral": MIXTRAL,
+    "qwen_moe": QWEN_MOE,
+    "granitemoe": GRANITE_MOE,
+    "gpt_oss": GPT_OSS,
+    "glm_moe": GLM_MOE,
+    "deepseek": DEEPSEEK,
+}

@@ -1,0 +1,66 @@
+"""What each expert gives, worked out where it is read: most experts answer at few positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from byhand.numbers.floats.formats import Data, Kind
+
+Places = Data | slice
+ALL = slice(None)
+
+
+class EachExpert:
+    """An array (expert, pos, width) whose rows are worked out when they are read.
+
+    The sum of the answers reads the rows that have a share.  Whoever reads it as an array, to show
+    it or to work on, gets all of it.
+    """
+
+    ndim = 3
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Kind, make: Callable[[int, Places], Data]
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self._make = make
+
+    def rows(self, expert: int, places: Places = ALL) -> Data:
+        """What an expert gives at some positions: (pos, width)."""
+        if "whole" in self.__dict__:
+            return self.whole[expert][places]
+        return self._make(expert, places)
+
+    @cached_property
+    def whole(self) -> Data:
+        """What all experts give at all positions."""
+        return np.stack([self._make(expert, ALL) for expert in range(len(self))])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.whole[index]
+
+    def __getattr__(self, name: str) -> Any:
+        """For all else it is the array."""
+        return getattr(self.whole, name)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Data:
+        return np.array(self.whole, dtype=dtype, copy=copy)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: the numbers themselves."""
+        return np.asarray, (self.whole,)
+
+
+def rows_of(x: Data | EachExpert, expert: int, places: Places = ALL) -> Data:
+    """The rows of an expert at some positions; rows of (pos, width) are the same for all."""
+    if isinstance(x, EachExpert):
+        return x.rows(expert, places)
+    return x[places] if x.ndim == 2 else x[expert][places]
