@@ -32,9 +32,10 @@ class EachExpert:
 
     def rows(self, expert: int, places: Places = ALL) -> Data:
         """What an expert gives at some positions: (pos, width)."""
-        if "whole" in self.__dict__:
-            return self.whole[expert][places]
-        return self._make(expert, places)
+        if "whole" not in self.__dict__:
+            return self._make(expert, places)
+        found: Data = self.whole[expert][places]
+        return found
 
     @cached_property
     def whole(self) -> Data:
@@ -63,4 +64,5 @@ def rows_of(x: Data | EachExpert, expert: int, places: Places = ALL) -> Data:
     """The rows of an expert at some positions; rows of (pos, width) are the same for all."""
     if isinstance(x, EachExpert):
         return x.rows(expert, places)
-    return x[places] if x.ndim == 2 else x[expert][places]
+    found: Data = (x if x.ndim == 2 else x[expert])[places]
+    return found
