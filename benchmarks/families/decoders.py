@@ -46,8 +46,8 @@ family(
     tied={"tie_word_embeddings": True, "sliding_window": 1}, grouped=GROUPED, yarn=rope(YARN),
 )  # fmt: skip
 family(
-    "ministral", SIZES,
-    plain={}, window={"sliding_window": 3}, odd={**ODD, "sliding_window": None},
+    "ministral", {**SIZES, "head_dim": 8},
+    plain={}, window={"sliding_window": 3}, odd={**ODD, "layer_types": ["full_attention"] * 3},
     kinds={"sliding_window": 2,
            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
     tied={"tie_word_embeddings": True}, linear=rope(LINEAR),
@@ -84,7 +84,7 @@ family(
 )  # fmt: skip
 family(
     "helium", {**SIZES, "head_dim": 6},
-    plain={}, odd=ODD, tied={"tie_word_embeddings": True},
+    plain={}, odd={**ODD, "hidden_size": 30}, tied={"tie_word_embeddings": True},
     biased={"attention_bias": True, "mlp_bias": True}, linear=rope(LINEAR), llama3=rope(LLAMA3),
 )  # fmt: skip
 family(
@@ -290,25 +290,28 @@ family(
 )  # fmt: skip
 FALCON: Settings = {
     "vocab_size": 17, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4,
-    "max_position_embeddings": 40, "bos_token_id": None, "eos_token_id": 3, "num_kv_heads": 2,
+    "max_position_embeddings": 40, "bos_token_id": None, "eos_token_id": 3,
 }  # fmt: skip
+ALIBI: Settings = {"alibi": True, "attention": "sdpa",
+                   "unlike": {"eager": "the library's eager adds the slopes twice"}}  # fmt: skip
 family(
     "falcon", FALCON,
-    plain={}, new={"new_decoder_architecture": True},
-    one_norm={"new_decoder_architecture": True, "num_ln_in_parallel_attn": 1, "bias": True},
-    rw={"multi_query": False, "parallel_attn": False, "alibi": True, "bias": True},
-    parallel_alibi={"alibi": True}, serial={"parallel_attn": False, "ffn_hidden_size": 11},
+    plain={}, new={"new_decoder_architecture": True, "num_kv_heads": 2},
+    one_norm={"new_decoder_architecture": True, "num_ln_in_parallel_attn": 1, "bias": True,
+              "num_kv_heads": 2},
+    rw={"multi_query": False, "parallel_attn": False, "bias": True, **ALIBI},
+    parallel_alibi=ALIBI, serial={"parallel_attn": False, "ffn_hidden_size": 11},
     untied={"tie_word_embeddings": False, "multi_query": False, "activation": "relu"},
     linear=rope(LINEAR), three={"new_decoder_architecture": True, "num_attention_heads": 6,
-                                "num_kv_heads": 3, "alibi": True},
+                                "num_kv_heads": 3, **ALIBI},
 )  # fmt: skip
 MPT: Settings = {
     "vocab_size": 17, "d_model": 12, "n_layers": 3, "n_heads": 4, "max_seq_len": 20,
-    "expansion_ratio": 2, "eos_token_id": 3,
+    "eos_token_id": 3,
 }  # fmt: skip
 family(
     "mpt", MPT,
     plain={}, three={"n_heads": 3}, clipped={"attn_config": {"clip_qkv": 0.4}},
-    scaled={"attn_config": {"softmax_scale": 0.7, "alibi_bias_max": 5}},
+    scaled={"attn_config": {"softmax_scale": 0.7}},
     untied={"tie_word_embeddings": False}, six={"n_heads": 6, "layer_norm_epsilon": 0.01},
 )  # fmt: skip

@@ -15,6 +15,7 @@ class Case:
     name: str
     settings: Mapping[str, Any]
     length: int = 9  # of the text
+    attention: str = "eager"  # of the library's float64 run
     unlike: Mapping[str, str] = field(default_factory=dict)  # a run that is known to be another
 
 
@@ -23,11 +24,11 @@ CASES: dict[str, list[Case]] = {}
 
 def family(kind: str, base: Mapping[str, Any], /, **cases: Mapping[str, Any]) -> None:
     """Adds the configs of a family: what all share, and what each has besides."""
-    for name, settings in cases.items():
-        words = name.replace("_", " ")
-        settings = dict(settings)
-        more = {key: settings.pop(key) for key in ("length", "unlike") if key in settings}
-        CASES.setdefault(kind, []).append(Case(kind, words, {**base, **settings}, **more))
+    for name, own in cases.items():
+        settings = {**base, **own}
+        more = {key: settings.pop(key) for key in ("length", "attention", "unlike") if key in settings}
+        case = Case(kind, name.replace("_", " "), settings, **more)
+        CASES.setdefault(kind, []).append(case)
 
 
 def every(kinds: list[str] | None = None) -> list[Case]:

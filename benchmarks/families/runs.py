@@ -62,7 +62,7 @@ def _copied(settings: Any) -> Any:
 def made(case: Case, seed: int) -> Any:
     """The library's model with random float32 numbers, held and worked out in float64."""
     config = config_of(case)
-    config._attn_implementation = "eager"
+    config._attn_implementation = case.attention
     with lifted():
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float64)
     noise = torch.Generator().manual_seed(seed)
@@ -103,7 +103,8 @@ def library(pair: Pair) -> tuple[list[Array], Array]:
 def hidden_steps(pair: Pair) -> list[str]:
     """The steps of byhand that are the library's hidden states, the last of them normed."""
     layers, known = len(pair.ours.spec.blocks), pair.plan.known
-    last = "final.norm.out" if "final.norm.out" in known else f"stream.{layers}"
+    ends = ("head.projected", "final.norm.out", f"stream.{layers}")
+    last = next(step for step in ends if step in known)
     return [*(known[f"stream.{layer}"] for layer in range(layers)), known[last]]
 
 
@@ -144,9 +145,11 @@ def contained(pair: Pair, bits: int) -> bool:
 
 
 def counts(pair: Pair) -> tuple[int, int]:
-    """The parameters that config.json alone tells, and those that the library has."""
+    """The parameters that config.json alone tells, and those of the library that it ever reads."""
     ours = sum(each.size for each in learned(open_spec(pair.folder / "config.json")))
-    return ours, sum(weight.numel() for weight in pair.theirs.parameters())
+    tables = (module for module in pair.theirs.modules() if hasattr(module, "offset"))
+    unread = sum(module.offset * module.weight.shape[1] for module in tables)
+    return ours, sum(weight.numel() for weight in pair.theirs.parameters()) - unread
 
 
 def greedy(pair: Pair, count: int = 6) -> tuple[list[int], list[int]]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
-
 import numpy as np
 
 from byhand.expression import Expression, Number, Power, Product
@@ -66,6 +64,8 @@ def read_falcon(config: Config, name: str) -> ModelSpec:
     new = config.flag("new_decoder_architecture", False)
     one = config.flag("multi_query", True) and not new
     given = config.whole_or_none("num_kv_heads") or heads
+    if not new and not one and given != heads:
+        raise config.refuse("num_kv_heads", _("as many as heads, {count}").format(count=heads))
     bias, alibi = config.flag("bias", False), config.flag("alibi", False)
     attention = AttentionSpec(
         heads=heads,
@@ -131,7 +131,7 @@ def read_mpt(config: Config, name: str) -> ModelSpec:
     inner = _mpt_attention(config)
     # these change nothing in the library
     config.asked.update(("logit_scale", "no_bias", "learned_pos_emb", "norm_type", "init_device",
-                         "embedding_fraction", "emb_pdrop", "verbose", "use_cache"))  # fmt: skip
+                         "embedding_fraction", "emb_pdrop", "verbose", "expansion_ratio"))  # fmt: skip
     norm = NormSpec("layernorm", config.epsilon("layer_norm_epsilon", SMALL), bias=False)
     scale = limit(inner, "softmax_scale")
     attention = AttentionSpec(
@@ -143,7 +143,7 @@ def read_mpt(config: Config, name: str) -> ModelSpec:
         packed="concatenated",
         clip=limit(inner, "clip_qkv"),
     )
-    mlp = MlpSpec(config.whole("expansion_ratio", 4) * d, "gelu")
+    mlp = MlpSpec(4 * d, "gelu")
     return ModelSpec(
         name=name,
         vocab=config.whole("vocab_size"),
@@ -163,26 +163,26 @@ def _mpt_attention(config: Config) -> Config:
                        ("alibi", True)):  # fmt: skip
         if inner.flag(key, usual) is not usual:
             raise inner.refuse(key, str(usual).lower())
-    known = {"attn_type": "multihead_attention"}
-    if inner.value("attn_type", known["attn_type"])[1] != known["attn_type"]:
-        raise inner.refuse("attn_type", known["attn_type"])
+    for key, only in (("attn_type", "multihead_attention"), ("alibi_bias_max", 8)):
+        if inner.value(key, only)[1] != only:
+            raise inner.refuse(key, str(only))
     return inner
 
 
 # ------------------------------------------------------------------ slopes
 
 
-def slopes(heads: int, most: Fraction = Fraction(8)) -> list[Expression]:
-    """2^(-most·i/n) for the n heads, n a power of 2; further heads have every other one of 2n."""
+def slopes(heads: int) -> list[Expression]:
+    """2^(-8i/n) for the n heads, n a power of 2; further heads have every other one of 2n."""
     whole = 1 << (heads.bit_length() - 1)
-    first = [_power(-most * (i + 1) / whole) for i in range(whole)]
-    return first + [_power(-most * (2 * i + 1) / (2 * whole)) for i in range(heads - whole)]
+    first = [_power(Fraction(-8 * (i + 1), whole)) for i in range(whole)]
+    return first + [_power(Fraction(-4 * (2 * i + 1), whole)) for i in range(heads - whole)]
 
 
-def mpt_slopes(heads: int, most: Fraction) -> list[Expression]:
-    """The same, of the next power of 2: those with odd numbers first, then those with even ones."""
+def mpt_slopes(heads: int) -> list[Expression]:
+    """The same, of the next power of 2: every other one from the second on, then the rest."""
     whole = 1 << (heads - 1).bit_length()
-    every = [_power(-most * (i + 1) / whole) for i in range(whole)]
+    every = slopes(whole)
     return every if whole == heads else (every[1::2] + every[::2])[:heads]
 
 
@@ -214,11 +214,9 @@ def falcon_buffers(_config: Config, spec: ModelSpec) -> Buffers:
     return {"slopes": _data([Product((slope, scale)) for slope in slopes(attention.heads)])}
 
 
-def mpt_buffers(config: Config, spec: ModelSpec) -> Buffers:
-    """The slope of each head, by alibi_bias_max."""
-    inner = _mpt_attention(config)
-    most: Any = inner.whole("alibi_bias_max", 8)
-    return {"slopes": _data(mpt_slopes(_heads(spec), Fraction(most)))}
+def mpt_buffers(_config: Config, spec: ModelSpec) -> Buffers:
+    """The slope of each head."""
+    return {"slopes": _data(mpt_slopes(_heads(spec)))}
 
 
 def _heads(spec: ModelSpec) -> int:

@@ -29,7 +29,7 @@ def read(config: Config, name: str) -> ModelSpec:
         hidden_bias=bias,
         out_bias=bias,
     )
-    last = before and not config.flag("_remove_final_layer_norm", False)
+    removed = config.flag("_remove_final_layer_norm", False)
     narrow = config.whole_or_none("word_embed_proj_dim") or d
     block = BlockSpec(attention, mlp, norm, norm, norm_place="pre" if before else "post")
     return ModelSpec(
@@ -39,7 +39,7 @@ def read(config: Config, name: str) -> ModelSpec:
         context=config.whole("max_position_embeddings", 2048, most=LONGEST_CONTEXT),
         blocks=(block,) * layers,
         position="learned",
-        final_norm=norm if last else NO_NORM,
+        final_norm=norm if before and not removed else NO_NORM,
         embed_width=None if narrow == d else narrow,
         tied=config.flag("tie_word_embeddings", True),
         layout="out_in",
