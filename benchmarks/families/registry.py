@@ -19,6 +19,7 @@ class Case:
     unlike: Mapping[str, str] = field(default_factory=dict)  # a run that is known to be another
 
 
+OWN = ("length", "attention", "unlike")  # settings of a case, not of its config
 CASES: dict[str, list[Case]] = {}
 
 
@@ -26,7 +27,7 @@ def family(kind: str, base: Mapping[str, Any], /, **cases: Mapping[str, Any]) ->
     """Adds the configs of a family: what all share, and what each has besides."""
     for name, own in cases.items():
         settings = {**base, **own}
-        more = {key: settings.pop(key) for key in ("length", "attention", "unlike") if key in settings}
+        more = {key: settings.pop(key) for key in OWN if key in settings}
         case = Case(kind, name.replace("_", " "), settings, **more)
         CASES.setdefault(kind, []).append(case)
 

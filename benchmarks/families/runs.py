@@ -136,9 +136,7 @@ def contained(pair: Pair, bits: int) -> bool:
         return work_out(pair.plan.only(["logits"]), pair.ours.weights, pair.ids, numbers)["logits"]
 
     truth, wide = logits(240), logits(bits)
-    return all(
-        bool(ball.contains(true)) for true, ball in zip(truth.flat, wide.flat, strict=True)
-    )
+    return all(bool(ball.contains(true)) for true, ball in zip(truth.flat, wide.flat, strict=True))
 
 
 # ------------------------------------------------------------------ counts and tokens
@@ -168,7 +166,7 @@ def greedy(pair: Pair, count: int = 6) -> tuple[list[int], list[int]]:
 
 
 def alarms(pair: Pair, attention: str) -> list[str]:
-    """The steps of the library's float32 run that `check` calls wrong; also what it cannot match."""
+    """The steps of the library's float32 run that `check` calls wrong."""
     model = transformers.AutoModelForCausalLM.from_pretrained(
         pair.folder, dtype=torch.float32, attn_implementation=attention
     ).eval()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+
 import numpy as np
 
 from byhand.expression import Expression, Number, Power, Product
@@ -130,8 +131,10 @@ def read_mpt(config: Config, name: str) -> ModelSpec:
     width = head_width(config, d, heads, "n_heads")
     inner = _mpt_attention(config)
     # these change nothing in the library
-    config.asked.update(("logit_scale", "no_bias", "learned_pos_emb", "norm_type", "init_device",
-                         "embedding_fraction", "emb_pdrop", "verbose", "expansion_ratio"))  # fmt: skip
+    config.asked.update(
+        ("logit_scale", "no_bias", "learned_pos_emb", "norm_type", "embedding_fraction", "verbose",
+         "expansion_ratio")
+    )  # fmt: skip
     norm = NormSpec("layernorm", config.epsilon("layer_norm_epsilon", SMALL), bias=False)
     scale = limit(inner, "softmax_scale")
     attention = AttentionSpec(

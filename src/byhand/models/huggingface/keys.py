@@ -91,8 +91,8 @@ HARMLESS = frozenset({
     "attention_dropout", "hidden_dropout", "hidden_dropout_prob", "attention_probs_dropout_prob",
     "classifier_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop", "initializer_range",
     "gradient_checkpointing", "pretraining_tp", "rope_scaling_type", "max_sequence_length",
-    "resid_dropout", "residual_dropout", "embed_dropout", "embedding_dropout", "dropout",
-    "emb_pdrop", "init_std", "init_device", "output_attentions", "output_hidden_states", "return_dict", "use_return_dict",
+    "resid_dropout", "residual_dropout", "embed_dropout", "embedding_dropout", "emb_pdrop",
+    "init_device", "output_attentions", "output_hidden_states", "return_dict", "use_return_dict",
     # heads of other tasks, which a language model ignores
     "finetuning_task", "id2label", "label2id", "num_labels", "problem_type", "summary_type",
     "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
