@@ -35,6 +35,7 @@ class Names:
     beside: Mapping[str, Place] = field(default_factory=dict)  # as outside, without the prefix
     encoder_layer: str = ""  # before the number of a layer of the encoder
     encoder_inside: Mapping[str, Place] = field(default_factory=dict)
+    copies: tuple[str, ...] = ()  # tensors of some files that hold the embedding again
 
     def sources(self, name: str, prefix: str, layout: str) -> tuple[Source, ...]:
         """Where a parameter may be, the usual place first; nowhere: it is in no file."""

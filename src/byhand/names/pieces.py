@@ -11,6 +11,7 @@ file, and every part is a view of the file wherever strides can say it.
     piece("fc", Turned())                          the file has the transpose
     piece("embed_positions", Later(2))             the first two rows are not the parameter's
     piece("q_norm", Flat())                        without sides of 1: (head, d_head)
+    piece("final_logits_bias", Row())              a matrix of one row
 """
 
 from __future__ import annotations
@@ -170,6 +171,19 @@ class Flat:
     def taken(self, data: Any, form: Form, _attn: AttentionSpec | None) -> Any:
         """With the sides of 1."""
         return data.reshape(form.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The one row of a matrix."""
+
+    def stored(self, form: Form, _attn: AttentionSpec | None) -> Form:
+        """With a side of 1 before it."""
+        return replace(form, shape=(1, *form.shape), axes=("1", *form.axes))
+
+    def taken(self, data: Any, _form: Form, _attn: AttentionSpec | None) -> Any:
+        """The row itself."""
+        return data[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,12 @@ _QUESTION = re.compile(rb"[\[,:]\s*\?\s*(?:[,\]]|$)", re.MULTILINE)
 def read_text(path: Path) -> Sheet:
     """The claims of a YAML or JSON file."""
     try:
-        return sheet_of(str(path), tree.load(path))
+        if path.suffix.lower() == ".json" and is_polygraphy(path):
+            return read_polygraphy(path)
+        table = tree.load(path)
+        if ARRAYS in table.entries:
+            return sheet_of_manifest(path, table)
+        return sheet_of(str(path), table)
     except ModelFileError as error:
         ours = as_claims_error(error)
         if ours.hint is None and _lone_question_mark(path):

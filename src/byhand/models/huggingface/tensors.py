@@ -92,7 +92,7 @@ class _Reader:
 
     def nothing_else(self) -> None:
         known = {file for name, source in self.sources.items() for file in self.files(name, source)}
-        known.add(self.head)  # a tied head may also be stored
+        known.update((self.head, *self.copies()))  # the embedding may be stored again
         leftovers = self.read.names.leftovers
         extra = [n for n in self.stored if n not in known and not leftovers.fullmatch(n)]
         if not extra:
@@ -171,12 +171,17 @@ class _Reader:
         parameter = self.wanted[name]
         stored = [self.stored[file] for file in self.files(name, source)]
         dtype = np.result_type(*{FLOATS[each.dtype] for each in stored})
-        head = self.stored.get(self.head)
-        if name == "embed.token" and self.read.spec.tied and head is not None:
-            self.fits(parameter, source, head)
-            both = stored[0], head
-            return Tensor.at(name, lambda: _tied(*both), parameter.shape, dtype)
+        again = [self.stored[file] for file in self.copies() if file in self.stored]
+        if name == "embed.token" and again:
+            for each in again:
+                self.fits(parameter, source, each)
+            return Tensor.at(name, lambda: _tied(stored[0], again), parameter.shape, dtype)
         return Tensor.at(name, self.opening(parameter, source, stored), parameter.shape, dtype)
+
+    def copies(self) -> list[str]:
+        """The tensors that hold the embedding again, where the file has them: a tied head's too."""
+        copies = [self.prefix + file for file in self.read.names.copies]
+        return [*copies, self.head] if self.read.spec.tied else copies
 
     def opening(
         self, parameter: Parameter, source: Source, stored: list[Stored]
@@ -199,9 +204,16 @@ class _Reader:
         return made
 
 
-def _tied(embedding: Stored, head: Stored) -> Data:
-    """The embedding, after checking that the tied head holds the same numbers."""
-    ours, theirs = embedding.finite(), head.array()
+def _tied(embedding: Stored, copies: list[Stored]) -> Data:
+    """The embedding, after checking that a tied head and other copies hold the same numbers."""
+    ours = embedding.finite()
+    for copy in copies:
+        _check_the_same(ours, copy)
+    return ours
+
+
+def _check_the_same(ours: Data, copy: Stored) -> None:
+    theirs = copy.array()
     rows = max(1, BLOCK // max(1, ours.shape[1]))
     for start in range(0, len(ours), rows):
         differ = ours[start : start + rows] != theirs[start : start + rows]
@@ -210,12 +222,11 @@ def _tied(embedding: Stored, head: Stored) -> Data:
             at = (start + row, column)
             raise InputError(
                 _("config.json ties the head to the embedding, but the file holds another head"),
-                where=f"{head.where}[{at[0]},{at[1]}]",
+                where=f"{copy.where}[{at[0]},{at[1]}]",
                 expected=str(float(ours[at])),
                 found=str(float(theirs[at])),
                 hint=_("a model with a head of its own says tie_word_embeddings: false"),
             )
-    return ours
 
 
 def _some(names: list[str]) -> str:
