@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from byhand.errors import InputError
-from byhand.files.ggml import UNREAD, TYPES, Type, unpacked
+from byhand.files.ggml import TYPES, UNREAD, Type, unpacked
 from byhand.files.mapped import LARGEST, at_least, bytes_of, plain_file, shown, sides
 from byhand.language import _
 from byhand.weights import Data
@@ -381,9 +381,7 @@ def _plain(found: Any) -> Any:
     return found[:8].tolist() if isinstance(found, np.ndarray) else found
 
 
-def _refuse(
-    path: Path, reason: str, expected: str, found: str, at: str | None = None
-) -> NoReturn:
+def _refuse(path: Path, reason: str, expected: str, found: str, at: str | None = None) -> NoReturn:
     raise InputError(
         _("this is not a whole GGUF file: {reason}").format(reason=reason),
         where=str(path) if not at else f"{path}: {shown(at)}",

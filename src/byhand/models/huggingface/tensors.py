@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from functools import partial
 from itertools import islice
 from math import prod
 
@@ -19,7 +18,7 @@ from byhand.files.mapped import BLOCK, Stored, shown, sides
 from byhand.language import _
 from byhand.models.huggingface.families import Read
 from byhand.models.huggingface.quantised import Quantised
-from byhand.names.pieces import EXPERT, Form, Source
+from byhand.names.pieces import Form, Source
 from byhand.parameters import Parameter, parameters
 from byhand.spec import AttentionSpec
 from byhand.weights import Data, Tensor, Weights
@@ -39,8 +38,9 @@ class _Reader:
         self.stored = stored
         self.where = where
         names = read.names
-        prefixed = any(name.startswith(names.prefix) for name in stored)
-        self.prefix = names.prefix if prefixed else ""
+        every = (names.prefix, *names.prefixes)
+        there = (each for each in every if any(name.startswith(each) for name in stored))
+        self.prefix = next(there, "")
         self.head = next((head for head in names.heads if head in stored), names.heads[0])
         self.wanted = {p.name: p for p in parameters(read.spec)}
         found = {name: self.source(name) for name in self.wanted}
@@ -54,9 +54,7 @@ class _Reader:
 
     def files(self, name: str, source: Source) -> Iterator[str]:
         """The names of the tensors that a parameter is made of: one, or one for each expert."""
-        if EXPERT not in source.file:
-            return iter((source.file,))
-        return (source.file.replace(EXPERT, str(e)) for e in range(self.wanted[name].shape[0]))
+        return source.files(self.wanted[name].shape[0])
 
     def weights(self) -> Weights:
         self.complete()
@@ -97,7 +95,7 @@ class _Reader:
 
     def nothing_else(self) -> None:
         known = {file for name, source in self.sources.items() for file in self.files(name, source)}
-        known.add(self.head)  # a tied head may also be stored
+        known.update((self.head, *self.copies()))  # the embedding may be stored again
         leftovers = self.read.names.leftovers
         extra = [n for n in self.stored if n not in known and not leftovers.fullmatch(n)]
         if not extra:
@@ -186,16 +184,22 @@ class _Reader:
             bits=_bits(stored),
         )
 
+    def copies(self) -> list[str]:
+        """The tensors that hold the embedding again, where the file has them: a tied head's too."""
+        copies = [self.prefix + file for file in self.read.names.copies]
+        return [*copies, self.head] if self.read.spec.tied else copies
+
     def opening(
         self, parameter: Parameter, source: Source, stored: list[Entry]
     ) -> Callable[[], Data]:
         """What opens a parameter: a view of one tensor, or those of all experts, stacked."""
-        head = self.stored.get(self.head)
-        if parameter.name == "embed.token" and self.read.spec.tied and head is not None:
-            self.fits(parameter, source, head)
-            return partial(_tied, stored[0], head)
+        again = [self.stored[file] for file in self.copies() if file in self.stored]
+        if parameter.name == "embed.token" and again:
+            for each in again:
+                self.fits(parameter, source, each)
+            return lambda: _tied(stored[0], again)
         form, attn = self.form(parameter), self.attention(parameter.name)
-        if EXPERT not in source.file:
+        if not source.stacked:
             return lambda: source.taken(stored[0].finite(), form, attn)
         return lambda: np.stack([source.taken(each.finite(), form, attn) for each in stored])
 
@@ -218,9 +222,16 @@ def _bits(stored: list[Entry]) -> Fraction:
     return Fraction(total, max(1, sum(sizes)))
 
 
-def _tied(embedding: Entry, head: Entry) -> Data:
-    """The embedding, after checking that the tied head holds the same numbers."""
-    ours, theirs = embedding.finite(), head.array()
+def _tied(embedding: Entry, copies: list[Entry]) -> Data:
+    """The embedding, after checking that a tied head and other copies hold the same numbers."""
+    ours = embedding.finite()
+    for copy in copies:
+        _check_the_same(ours, copy)
+    return ours
+
+
+def _check_the_same(ours: Data, copy: Entry) -> None:
+    theirs = copy.array()
     rows = max(1, BLOCK // max(1, ours.shape[1]))
     for start in range(0, len(ours), rows):
         differ = ours[start : start + rows] != theirs[start : start + rows]
@@ -229,12 +240,11 @@ def _tied(embedding: Entry, head: Entry) -> Data:
             at = (start + row, column)
             raise InputError(
                 _("config.json ties the head to the embedding, but the file holds another head"),
-                where=f"{head.where}[{at[0]},{at[1]}]",
+                where=f"{copy.where}[{at[0]},{at[1]}]",
                 expected=str(float(ours[at])),
                 found=str(float(theirs[at])),
                 hint=_("a model with a head of its own says tie_word_embeddings: false"),
             )
-    return ours
 
 
 def _some(names: list[str]) -> str:
