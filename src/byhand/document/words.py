@@ -11,7 +11,7 @@ from byhand.language import _
 from byhand.language import whole as whole
 from byhand.numbers.base import Numbers, Prediction
 from byhand.plan import GRAD, WEIGHT
-from byhand.spec import ModelSpec
+from byhand.spec import BlockSpec, ModelSpec
 from byhand.tracing import Trace
 from byhand.worked import Missing, Worked
 
@@ -29,9 +29,10 @@ SIGNS = {"exact": "", "named": "√", "enclosed": "±", "rounded": "~"}  # of th
 class Place:
     """A stage of the spine; `layer` where there are several of its kind, `back` on the way back."""
 
-    kind: str  # tokens, embedding, attn, mlp, final, next, loss, update
+    kind: str  # tokens, embedding, distances, attn, cross, mlp, final, next, loss, update
     layer: int | None = None
     back: bool = False
+    encoder: bool = False
 
 
 def place_of(address: str) -> Place:
@@ -42,13 +43,18 @@ def place_of(address: str) -> Place:
         return replace(place_of(own), back=True)
     if parts[0] in ("update", "before"):
         return Place("update")
+    if parts[0] == "source":
+        return Place("tokens", encoder=True)
+    if parts[0] == "encoder":
+        return replace(place_of(address.removeprefix("encoder.")), encoder=True)
     if parts[0] == "block":
         return Place(parts[2], int(parts[1]))
     if parts[0] in ("embed", "stream"):
         return Place("embedding")
     if parts[0] in ("target", "loss", "targets", "losses", "mean_loss"):
         return Place("loss")
-    return Place({"tokens": "tokens", "final": "final"}.get(parts[0], "next"))
+    kinds = {"tokens": "tokens", "final": "final", "relative": "distances"}
+    return Place(kinds.get(parts[0], "next"))
 
 
 def places(addresses: Iterable[str]) -> Iterator[Place]:
@@ -69,10 +75,15 @@ def stage_title(place: Place) -> str:
         whole = stage_title(replace(place, back=False))
         first = place.kind == "next"
         return _("Backward") if first else _("Backward · {stage}").format(stage=whole)
+    if place.encoder:
+        stage = stage_title(replace(place, encoder=False))
+        return _("Encoder · {stage}").format(stage=stage)
     return {
         "tokens": _("Tokens"),
         "embedding": _("Embedding"),
+        "distances": _("Distances"),
         "attn": _("Block {layer} · attention"),
+        "cross": _("Block {layer} · cross-attention"),
         "mlp": _("Block {layer} · MLP"),
         "final": _("Final norm"),
         "loss": _("Loss"),
@@ -85,6 +96,8 @@ def stage_about(place: Place, spec: ModelSpec | None = None) -> str:
     """A sentence on what happens in a stage."""
     if place.kind == "attn" and spec is not None and not _asks(spec, place):
         return _about_places(place)
+    if place == Place("tokens", encoder=True):
+        return _("The encoder reads a text of its own, the source.")
     if place == Place("next") and spec is not None and spec.outputs is not None:
         return _(
             "The stream is compared with every word that the model can answer. The largest logit "
@@ -108,6 +121,14 @@ def stage_about(place: Place, spec: ModelSpec | None = None) -> str:
             "a question fits a key is a score; softmax turns a row of scores into weights "
             "that sum to 1; the weights mix what is handed on."
         ),
+        "distances": _(
+            "Each head has a score for every distance between query and key; far distances share "
+            "one. Every block adds these scores to its own."
+        ),
+        "cross": _(
+            "Each position asks (q) the positions of the source: keys (k) and what is handed on "
+            "(v) are made of the encoder's stream."
+        ),
         "mlp": _("Each position by itself: out into the hidden numbers, bent, and back."),
         "final": _("The stream is normalised once more before it is read."),
         "loss": _("How surprised the model is by the word that does come next."),
@@ -121,14 +142,20 @@ def stage_about(place: Place, spec: ModelSpec | None = None) -> str:
 
 def _chooses(spec: ModelSpec, place: Place) -> bool:
     """Whether a block's MLP is a choice among experts."""
-    mlp = None if place.layer is None else spec.blocks[place.layer].mlp
+    mlp = None if place.layer is None else _blocks(spec, place)[place.layer].mlp
     return mlp is not None and mlp.experts is not None
 
 
 def _asks(spec: ModelSpec, place: Place) -> bool:
     """Whether a block's attention has queries and keys."""
-    attention = None if place.layer is None else spec.blocks[place.layer].attention
+    attention = None if place.layer is None else _blocks(spec, place)[place.layer].attention
     return attention is None or attention.queries
+
+
+def _blocks(spec: ModelSpec, place: Place) -> tuple[BlockSpec, ...]:
+    """The blocks of the stack that a stage belongs to."""
+    side = spec.encoder if place.encoder else spec
+    return () if side is None else side.blocks
 
 
 def _about_places(place: Place) -> str:
@@ -152,6 +179,8 @@ def _about_backward(kind: str) -> str:
             "A norm fixes the size of a row, so what a gradient has along the row is taken out."
         ),
         "mlp": _("Back through the matrices, and times the slope of the activation between them."),
+        "distances": _("Each score of a distance gathers the gradients of the scores it was in."),
+        "cross": _("What was mixed flows back to the source, and through the scores to q."),
         "attn": _("What was mixed flows back to v, and through the weights and scores to q and k."),
         "embedding": _("Each row of a table gathers the gradients of the positions that took it."),
     }.get(kind, "")
@@ -224,7 +253,7 @@ def masked(later: bool) -> str:
 
 def masked_at(address: str) -> str:
     """Why one number is masked; its last indices are the query and the key."""
-    index = re.search(r"attn\.\w+\[\d+,(\d+),(\d+)\]$", address)
+    index = re.search(r"(?:attn|cross)\.\w+\[\d+,(\d+),(\d+)\]$", address)
     return masked(index is not None and int(index[2]) > int(index[1]))
 
 
@@ -264,6 +293,8 @@ def why_left(trace: Trace, worked: Worked) -> str:
             return _("the square root is not rational")
         case "rotate" | "sinusoid":
             return _("sines and cosines are not rational")
+        case "soft_cap":
+            return _("the hyperbolic tangent is not rational")
         case "activate":
             return _("the activation is not rational")
         case "loss":
@@ -273,7 +304,8 @@ def why_left(trace: Trace, worked: Worked) -> str:
         return _("a weight read here is not rational")
     if any(trace.steps[read].register != "exact" for read in step.reads if read in trace.steps):
         return _("another position read here has left them")
-    return _("the scale is not rational") if "scale" in step.attributes else ""
+    scaled = "scale" in step.attributes or "by" in step.attributes
+    return _("the scale is not rational") if scaled else ""
 
 
 def returns(positions: Sequence[str], kind: str | None) -> str:
