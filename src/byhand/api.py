@@ -13,7 +13,7 @@ other are refused in the words of the command line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -222,16 +222,20 @@ def check(
     target: str | int | None = None,
     precision: str | None = None,
     optimizer: str | None = None,
+    names: str | Path | Mapping[str, Any] | None = None,
     suspects: bool = True,
     progress: evaluate.Progress | None = None,
     **numbers: Any,
 ) -> Marking:
     """Somebody else's numbers for a model, marked line by line.
 
-    `claims` are files (YAML, JSON, CSV, xlsx, npz, safetensors, a folder of golden files), mappings
-    of names to arrays, or what `byhand.capture` recorded.  Names are byhand's, TransformerLens's or
-    Hugging Face's.  The loss is judged by the `target`.  `precision` is what the claimant worked in
-    ("float32", "bfloat16", "transformers:bfloat16", "decimals:2"); without it, the claims tell.
+    `claims` are files (YAML, JSON, CSV, xlsx, npz, safetensors, a folder of golden files or of npy
+    files, the text of llama-eval-callback), mappings of names to arrays, or what `byhand.capture`
+    recorded.  Names are byhand's, TransformerLens's, Hugging Face's or those of vLLM, llama.cpp,
+    MLX, Flax and ONNX; `names`, a file or a mapping, explains any others.
+
+    The loss is judged by the `target`.  `precision` is what the claimant worked in ("float32",
+    "bfloat16", "transformers:bfloat16", "decimals:2"); without it, the claims tell.
     Updates are judged by the `optimizer`, "adamw lr=0.001 weight_decay=0.1 step=1" for example.
     Without `suspects`, no cause is looked for.  Without any claims, those of the document that a
     built-in model comes from are checked.  Claims are judged in numbers that bound every rounding,
@@ -243,6 +247,7 @@ def check(
     (False, 'logits[1]')
     """
     from byhand.checking.documents import instead_of_claims
+    from byhand.checking.dumps.name_maps import read_name_map
     from byhand.checking.marking import mark
 
     options.refuse_numbers(numbers)
@@ -258,6 +263,7 @@ def check(
         target=as_word(opened, "target", target),
         precision=precision,
         optimizer=optimizer,
+        names=None if names is None else read_name_map(names),
         suspects=suspects,
         progress=progress,
     )

@@ -15,20 +15,26 @@ from byhand.spec import ModelSpec
 _SIDES = {  # what each side of a tensor counts, for the layout in_out
     "embed.token": ("token", "stream"),
     "embed.position": ("position", "stream"),
+    "embed.segment": ("segment", "stream"),
     "head": ("stream", "output"),
     "head_bias": ("output",),
-    "final.norm.gain": ("stream",),
-    "final.norm.bias": ("stream",),
-    "attn.norm.gain": ("stream",),
-    "attn.norm.bias": ("stream",),
-    "attn.q": ("stream", ""),
-    "attn.k": ("stream", ""),
-    "attn.v": ("stream", ""),
+    "head.hidden": ("stream", "stream"),
+    "head.hidden_bias": ("stream",),
+    **{
+        f"{norm}.{kept}": ("stream",)
+        for norm in (
+            "embed.norm", "final.norm", "head.norm", "attn.norm", "attn.after", "cross.norm",
+            "mlp.norm", "mlp.after",
+        )
+        for kept in ("gain", "bias")
+    },
+    **{f"{trip}.{name}": ("stream", "") for trip in ("attn", "cross") for name in ("q", "k", "v")},
+    **{f"{trip}.out": ("", "stream") for trip in ("attn", "cross")},
+    **{f"{trip}.out_bias": ("stream",) for trip in ("attn", "cross")},
     "attn.qkv": ("stream", ""),
-    "attn.out": ("", "stream"),
-    "attn.out_bias": ("stream",),
-    "mlp.norm.gain": ("stream",),
-    "mlp.norm.bias": ("stream",),
+    "attn.q_wide": ("stream", ""),
+    "attn.q_latent": ("stream", ""),
+    "attn.kv_latent": ("stream", ""),
     "mlp.router": ("stream", ""),
     "mlp.gate": ("stream", "unit"),
     "mlp.gate_bias": ("unit",),
@@ -36,7 +42,10 @@ _SIDES = {  # what each side of a tensor counts, for the layout in_out
     "mlp.hidden_bias": ("unit",),
     "mlp.out": ("unit", "stream"),
     "mlp.out_bias": ("stream",),
-}
+    "mlp.shared.gate": ("stream", ""),
+    "mlp.shared.hidden": ("stream", ""),
+    "mlp.shared.out": ("", "stream"),
+}  # fmt: skip
 _BLOCK = re.compile(r"block\.(\d+)\.")
 
 
@@ -58,7 +67,7 @@ class Dimensions:
     def along(self, axis: str, address: str) -> tuple[str, ...]:
         """The names along an axis of a step, "d" or "d_ff"; empty where there are none."""
         block = _BLOCK.search(address)
-        if axis == "d_ff" and block:
+        if axis == "d_ff" and block and not address.startswith("encoder."):
             return self.of_units(int(block[1]))
         return self.stream if axis == "d" else ()
 
@@ -66,8 +75,9 @@ class Dimensions:
         self, parameter: Parameter, spec: ModelSpec, tokens: Sequence[str], outputs: Sequence[str]
     ) -> tuple[Sequence[str], ...]:
         """The names along each side of a tensor; empty where its places have none."""
-        block = _BLOCK.match(parameter.name)
-        name = parameter.name[block.end() :] if block else parameter.name
+        whole = parameter.name.removeprefix("encoder.")
+        block = _BLOCK.match(whole)
+        name = whole[block.end() :] if block else whole
         sides = _SIDES.get(name, ("",) * len(parameter.shape))
         if spec.layout == "out_in" and len(sides) == 2 and not name.startswith("embed."):
             sides = sides[::-1]
@@ -76,7 +86,7 @@ class Dimensions:
             "token": tokens,
             "output": outputs,
             "stream": self.stream,
-            "unit": self.of_units(int(block[1])) if block else (),
+            "unit": self.of_units(int(block[1])) if block and whole == parameter.name else (),
         }
         return tuple(known.get(side, ()) for side in sides)
 

@@ -58,9 +58,11 @@ class Job:
         keep: Collection[str] | None = None,
         sink: Sink | None = None,
         weights: Admitted | None = None,
+        revise: Revise | None = None,
     ) -> Trace:
         """The trace.  `sink` sees each step as it is worked out; steps that are not in `keep` are
         dropped after their last reader.  `weights` are the model's, if they were admitted before.
+        `revise` may replace the value of a step, before the job's own does.
 
         Unless `keep` says otherwise, rounded and enclosed numbers are kept where they were asked
         for.  Exact and named ones are all kept: a letter may stand for a number of another step.
@@ -78,9 +80,19 @@ class Job:
             progress=progress,
             keep=keep,
             sink=sink,
-            **self.instead(),
+            **self._revised(revise),
         )
         return self.traced(steps)
+
+    def _revised(self, first: Revise | None) -> dict[str, Any]:
+        """The arguments of `instead`, with something to revise steps before them."""
+        found = self.instead()
+        then = found.get("revise")
+        if first is None:
+            return found
+        if then is None:
+            return {**found, "revise": first}
+        return {**found, "revise": lambda worked: then(first(worked))}
 
     def instead(self) -> dict[str, Any]:
         """Arguments of `work_out` that replace steps (`given`, `revise`): none by default."""

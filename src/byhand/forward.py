@@ -147,7 +147,10 @@ def _position(w: Sheet, run: Pass, side: ModelSpec | EncoderSpec) -> str:
     address = f"{run.stack}embed.position"
     if side.position == "learned":
         table = {"table": WEIGHT + address}
-        return w.line(address, "embed", "P[pos]", STREAM, table, ids=run.positions)
+        first = side.first_row
+        rows = tuple(place + first for place in run.positions)
+        shown = f"P[pos + {first}]" if first else "P[pos]"
+        return w.line(address, "embed", shown, STREAM, table, ids=rows)
     return w.line(
         address,
         "sinusoid",

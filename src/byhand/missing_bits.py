@@ -21,6 +21,7 @@ from byhand.numbers.enclosed.enclosure import (
     binary_size,
     bits_missing,
 )
+from byhand.plan import Step
 from byhand.proof import Unproven
 from byhand.tracing import Trace
 from byhand.worked import Worked
@@ -37,6 +38,7 @@ class Shortfall:
 
     entries: dict[str, Any] = field(default_factory=dict)  # address → mask of unproven entries
     positions: list[int] = field(default_factory=list)  # whose next token is not proven
+    choices: list[tuple[str, int]] = field(default_factory=list)  # of experts: address, position
     count: int = 0
     bits: float = 0  # the number of missing bits, as far as it is known
     radius: float = -inf  # log2 of the largest radius
@@ -45,6 +47,14 @@ class Shortfall:
     def add_token(self, position: int, distance: Enclosure) -> None:
         """Adds a next token that is not proven; `distance` is that of the two largest logits."""
         self.positions.append(position)
+        self._add_distance(distance)
+
+    def add_choice(self, address: str, position: int, distance: Enclosure) -> None:
+        """Adds a choice of experts that is not proven; `distance` is that of their scores."""
+        self.choices.append((address, position))
+        self._add_distance(distance)
+
+    def _add_distance(self, distance: Enclosure) -> None:
         self.count += 1
         self.near_zero = True
         radius = binary_size(distance.rad)
@@ -84,8 +94,13 @@ class Shortfall:
         return bits + more
 
     def reported(self, trace: Trace) -> Iterator[Unproven]:
-        """The first MOST_REPORTED unproven things, next tokens before numbers."""
-        room = MOST_REPORTED
+        """The first MOST_REPORTED unproven things: choices of experts, next tokens, numbers."""
+        for address, position in self.choices[:MOST_REPORTED]:
+            worked = trace.steps[address]
+            experts = open_rows(worked)[position]
+            distance = _distance_of_scores(trace.steps, worked.step, position, experts)
+            yield Unproven(f"{address}[{position}]", "experts", distance, experts)
+        room = max(MOST_REPORTED - len(self.choices), 0)
         for position in self.positions[:room]:
             found: Prediction = trace.steps["next"].value[position]
             distance = distance_of_foremost(trace.steps, position, found.candidates)
@@ -108,6 +123,8 @@ def shortfall(trace: Trace, asked: Sequence[str], digits: int) -> Shortfall:
             continue  # an unknown weight: no precision helps
         if worked.step.op == "argmax":
             _add_tokens(short, trace, worked)
+        elif worked.step.op == "choose":
+            _add_choices(short, trace, worked)
         else:
             _add_numbers(short, worked, digits)
     return short
@@ -137,6 +154,31 @@ def _add_tokens(short: Shortfall, trace: Trace, worked: Worked) -> None:
             short.add_token(position, distance)
 
 
+def _add_choices(short: Shortfall, trace: Trace, worked: Worked) -> None:
+    for position, experts in open_rows(worked).items():
+        distance = _distance_of_scores(trace.steps, worked.step, position, experts)
+        short.add_choice(worked.address, position, distance)
+
+
+def open_rows(worked: Worked) -> dict[int, tuple[int, ...]]:
+    """The positions whose choice of experts is open, with those that may be chosen or not."""
+    found: dict[int, tuple[int, ...]] = {}
+    for position, expert in np.ndindex(*worked.step.shape):
+        if worked.at((position, expert)).rad:
+            found[position] = (*found.get(position, ()), expert)
+    return found
+
+
+def _distance_of_scores(
+    steps: Mapping[str, Worked], choice: Step, position: int, experts: Sequence[int]
+) -> Enclosure:
+    """The distance of two scores at the edge of a choice; infinite where it is not known."""
+    scores = steps.get(choice.inputs["x"])
+    if scores is None or scores.missing is not None or len(experts) < 2:
+        return EVERYTHING
+    return _apart([scores.at((position, expert)) for expert in experts])
+
+
 def distance_of_foremost(
     steps: Mapping[str, Worked], position: int, candidates: Sequence[int]
 ) -> Enclosure:
@@ -144,7 +186,11 @@ def distance_of_foremost(
     logits = steps.get("logits")
     if logits is None or logits.missing is not None:
         return EVERYTHING
-    rivals = [logits.at((position, id)) for id in candidates[:MOST_CANDIDATES]]
+    return _apart([logits.at((position, id)) for id in candidates[:MOST_CANDIDATES]])
+
+
+def _apart(rivals: Sequence[Enclosure]) -> Enclosure:
+    """The distance of the two largest numbers; an infinite enclosure where it is not known."""
     if len(rivals) < 2 or any(rival.rad == inf for rival in rivals):
         return EVERYTHING
     first, second = sorted(rivals, key=lambda rival: rival.mid)[:-3:-1]

@@ -78,7 +78,7 @@ def _inventory(spec: ModelSpec) -> Iterator[Parameter]:
     if not spec.tied:
         yield _matrix(spec, "head", "head", wide, answers)
     if spec.head_bias:
-        yield _tensor("head_bias", "head", "bias", answers)
+        yield _tensor("head_bias", "head", "buffer" if spec.fixed_bias else "bias", answers)
 
 
 def _stack(spec: ModelSpec, side: ModelSpec | EncoderSpec, stack: str) -> Iterator[Parameter]:
@@ -86,7 +86,8 @@ def _stack(spec: ModelSpec, side: ModelSpec | EncoderSpec, stack: str) -> Iterat
     d = ("d", spec.d_model)
     if side.position == "learned":
         assert side.context is not None
-        context = ("context", side.context)
+        first = f"{side.first_row} + " if side.first_row else ""
+        context = (f"{first}context", side.first_row + side.context)
         yield _tensor(f"{stack}embed.position", "position", "matrix", context, d)
     yield from _norm(f"{stack}embed.norm", side.embed_norm, d)
     if side.relative is not None:

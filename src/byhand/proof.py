@@ -12,9 +12,9 @@ class Unproven:
     """One thing that was asked for and is not proven, with how close it is."""
 
     address: str  # "logits[3,17]": digits of this number; "next[3]": the token after a position
-    asked: str  # "digits" or "next"
-    enclosure: Enclosure  # of the number; for next, of the distance of the two largest logits
-    candidates: tuple[int, ...] = ()  # for next: the ids that may be the largest
+    asked: str  # "digits", "next", or "experts": who is chosen at a position
+    enclosure: Enclosure  # of the number; else of the distance of the two largest logits or scores
+    candidates: tuple[int, ...] = ()  # the ids that may be the largest, the experts that may answer
 
 
 @dataclass(frozen=True, slots=True)

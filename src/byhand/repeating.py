@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from byhand.evaluate import Admitted, Job, Progress, prepare
+from byhand.evaluate import Admitted, Job, Progress, Revise, prepare
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
@@ -62,12 +62,14 @@ class Passes:
         keep: Collection[str] | None = None,
         progress: Progress | None = None,
         times: int = 1,
+        revise: Revise | None = None,
     ) -> Trace:
         """The trace of a job, as `Job.work` gives it; `times` counts the remaining jobs that share
-        its plan object, this one included."""
-        ready = self._ready(job, keep, times) if can_repeat(job.numbers) else None
+        its plan object, this one included.  A pass with steps to revise is not repeated."""
+        again = revise is None and can_repeat(job.numbers)
+        ready = self._ready(job, keep, times) if again else None
         if ready is None:
-            return job.work(progress=progress, keep=keep, weights=self.weights)
+            return job.work(progress=progress, keep=keep, weights=self.weights, revise=revise)
         ready.left -= 1
         steps = dict(ready.again.lasting(job.tokens))
         if "tokens" in steps:

@@ -34,6 +34,7 @@ from byhand.expression import (
 from byhand.language import _
 
 KINDS = ("linear", "dynamic", "llama3", "yarn", "longrope")
+BY_LENGTH = ("dynamic", "longrope")  # whose angles depend on the length of the text
 BEFORE_ONE = Fraction(1, 1000)  # the width of a blend between equal bounds, as libraries have it
 DIGITS = (30, 120, 480, 1920)  # that comparisons are tried with
 ONE = Number(Fraction(1))

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from itertools import chain
 
 from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
+from byhand.rope_scaling import BY_LENGTH
 from byhand.sublayer_specs import (
     ACTIVATIONS,
     LAYOUTS,
@@ -113,6 +115,7 @@ class EncoderSpec:
     embed_norm: NormSpec = NO_NORM
     final_norm: NormSpec = NO_NORM
     relative: RelativeSpec | None = None
+    first_row: int = 0  # the row of position 0 in a learned table; those before it are not used
 
     def __post_init__(self) -> None:
         if self.vocab is not None:
@@ -167,6 +170,8 @@ class ModelSpec:
     logit_scale: Expression | None = None
     logit_cap: Fraction | None = None  # c: logits x become c·tanh(x/c); None: they stay
     encoder: EncoderSpec | None = None
+    first_row: int = 0  # the row of position 0 in a learned table; those before it are not used
+    fixed_bias: bool = False  # the head's bias was set, not learned
     in_place: bool = False  # the logits of a position are about the word there, not the next one
 
     def __post_init__(self) -> None:
@@ -282,8 +287,6 @@ def forward_only(spec: ModelSpec) -> Iterator[tuple[str, str]]:
         norms = (attention.q_norm, attention.k_norm) if attention else ()
         if any(norm.plus_one for norm in (block.attn_norm, block.mlp_norm, *norms)):
             yield at, "norm.plus_one"
-        if attention and attention.rotary and attention.rotary.scaling:
-            yield at, "rope.scaling"
 
 
 def _set(part: object, keys: Mapping[str, str]) -> Iterator[str]:
@@ -296,11 +299,23 @@ def _set(part: object, keys: Mapping[str, str]) -> Iterator[str]:
             yield key
 
 
-def refuse_forward_only(spec: ModelSpec, who: str) -> None:
-    """Refuses what only forward passes know so far; `who` does not."""
-    for where, key in forward_only(spec):
+def refuse_forward_only(spec: ModelSpec, who: str, *, one_length: bool = True) -> None:
+    """Refuses what only forward passes know so far; `who` does not.
+
+    Where texts of several lengths share their rows, angles must not depend on the length.
+    """
+    newer = forward_only(spec) if one_length else chain(forward_only(spec), _by_length(spec))
+    for where, key in newer:
         raise InputError(
             _("{who} does not know {key} yet").format(who=who, key=key),
             where=where,
             hint=_("trace, generate and check do"),
         )
+
+
+def _by_length(spec: ModelSpec) -> Iterator[tuple[str, str]]:
+    """The blocks whose angles of RoPE depend on the length of the text."""
+    for layer, block in enumerate(spec.blocks):
+        rotary = block.attention.rotary if block.attention else None
+        if rotary and rotary.scaling and rotary.scaling.kind in BY_LENGTH:
+            yield f"block.{layer}", "rope.scaling"

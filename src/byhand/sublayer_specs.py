@@ -12,7 +12,7 @@ from fractions import Fraction
 from byhand.errors import SpecError, nearest
 from byhand.expression import Call, Expression, Number, Quotient
 from byhand.language import _
-from byhand.rope_scaling import Scaling
+from byhand.rope_scaling import KINDS, Scaling
 
 NORMS = ("layernorm", "rmsnorm", "none")
 PLACES = ("pre", "post")
@@ -97,6 +97,21 @@ class RotarySpec:
             raise refuse("rope.base", _("a number above 0"), self.base)
         if self.given and self.scaling is not None:
             raise refuse("rope.scaling", _("nothing, since the angles are given"), "scaling")
+        if self.scaling is not None:
+            self._check_scaling(self.scaling)
+
+    def _check_scaling(self, scaling: Scaling) -> None:
+        """Refuses a rule that makes no angles of this base and width."""
+        one_of("rope.scaling.kind", scaling.kind, KINDS)
+        positive("rope.scaling.length", scaling.length)
+        factors = (*scaling.short_factors, *scaling.long_factors)
+        for factor in (scaling.factor, scaling.slow, scaling.fast, *factors):
+            if factor <= 0:
+                raise refuse("rope.scaling", _("numbers above 0"), factor)
+        pairs = self.width // 2
+        if scaling.kind == "longrope" and len(factors) != 2 * pairs:
+            expected = _("{count} short_factors and as many long_factors").format(count=pairs)
+            raise refuse("rope.scaling", expected, len(factors))
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,11 @@ def open_tokenizer(folder: Path, vocab: int) -> Subwords | None:
     return Subwords(_load(path, text), vocab, str(path))
 
 
+def tokenizer_of(text: str, vocab: int, source: str) -> Subwords:
+    """The tokenizer of the text of a tokenizer.json; `source` is what messages name."""
+    return Subwords(_load(Path(source), text), vocab, source)
+
+
 def _load(path: Path, text: str) -> tokenizers.Tokenizer:
     try:
         import tokenizers

@@ -87,7 +87,8 @@ CASES = [
         "nested more than 20 deep"),
     # ------------------------------------------------------------------ the document
     Bad("name: small", "nmae: small", "1: nmae", "there is no key 'nmae' here",
-        "name, about, vocabulary, outputs, text, target, end, notes, model, weights", "nmae",
+        "name, about, vocabulary, outputs, text, target, end, notes, model, weights, source, "
+        "source_vocabulary, start", "nmae",
         NEAREST("name")),
     Bad("name: small", "name:", "1: name", "some text is missing", "text", "nothing"),
     Bad("name: small", "name: small\nend: z", "2: end", "'z' is not in the vocabulary"),
@@ -219,7 +220,7 @@ CASES = [
     Bad("final_norm: none", "head: {tied: maybe}", "11: model.head.tied",
         "maybe is not a truth value", "true, false", "maybe"),
     Bad("final_norm: none", "head: tied", "11: model.head", "tied is not possible here",
-        "a table with keys of tied, bias, hidden, scale, logit_scale, cap", "tied"),
+        "a table with keys of tied, bias, hidden, scale, logit_scale, cap, in_place", "tied"),
     Bad("final_norm: none", "embed_scale: sqrt(d)", "11: model.embed_scale",
         "'sqrt(d)' cannot be read: there is no constant 'd'", "e, pi", "d at column 6"),
     # ------------------------------------------------------------------ weights: names

@@ -10,6 +10,7 @@ says of each claim whether it follows.  Nothing here computes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -27,6 +28,7 @@ from byhand.tokens import Source
 Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
+IN_LAYER = re.compile(r"((?:^|[._/\-\[])(?=\d+(?:$|[._/\-\]])))\d+")  # the number of a layer
 VALUE, DIRECTION = "value", "direction"  # what a claim is about: numbers, or where they point
 
 
@@ -48,6 +50,12 @@ class Entry:
     kind: str = VALUE
     problem: str | None = None  # why its numbers cannot be read; None where they can
     given: bool = False  # printed on the sheet: lines are judged from it, not it
+    beside: tuple[npt.NDArray[Any], ...] = ()  # what stood behind it in a tuple
+    made_by: str = ""  # the operation that gave it, where a dump says so
+    made_of: str = ""  # the first thing that this operation read
+    said: str = ""  # its name in the dump, where `name` is how that was read
+    read: str = ""  # how it was read: cut, turned, scaled
+    style: str = ""  # whose order of axes it has, where its name does not tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,7 @@ class Claim:
     format: str | None = None
     kind: str = VALUE
     given: bool = False  # printed on the sheet, not written by the student
+    read: str = ""  # how it was read out of a dump, where that is more than its name
 
     @property
     def by_hand(self) -> bool:
@@ -131,6 +140,15 @@ class Unmatched:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """How the arrays of some names were read: those of a module in all layers count as one."""
+
+    name: str  # with L for the number of the layer
+    how: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimedText:
     """Every claim about one text: a sheet, or one row of a batch without its padding."""
 
@@ -151,3 +169,13 @@ class ClaimedText:
     lengths: tuple[int, ...] = ()  # of the texts of a batch, where they stand side by side
     source: Source | None = None  # what the encoder reads, where there is one
     segments: tuple[int, ...] | None = None  # the kind of each token, where one was given
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """How the claims were read where that is more than their names say, in spine order."""
+        found: dict[tuple[str, str], set[str]] = {}
+        for claim in self.claims:
+            if claim.read:
+                kind = IN_LAYER.sub(r"\1L", claim.name, count=1)
+                found.setdefault((kind, claim.read), set()).add(claim.name)
+        return tuple(Reading(name, how, len(names)) for (name, how), names in found.items())

@@ -76,8 +76,9 @@ def judge_text(
     ]
     name = _precision_name(rounding, text.claims)
     marked = MarkedText(
-        text.text, text.tokens, name, tuple(lines), text.unmatched, text.label, text.marks
-    )
+        text.text, text.tokens, name, tuple(lines), text.unmatched, text.label, text.marks,
+        text.readings,
+    )  # fmt: skip
     return marked, replay
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from byhand.checking.causes import form_of, together
 from byhand.checking.claims import ClaimedText, Sheet
+from byhand.checking.dumps import NameMap
 from byhand.checking.judging import judge_text
 from byhand.checking.matches import match
 from byhand.checking.readers import read_claims
@@ -33,13 +34,14 @@ def mark(
     target: str | None = None,
     precision: str | None = None,
     optimizer: str | None = None,
+    names: NameMap | None = None,
     suspects: bool = True,
     progress: Progress | None = None,
 ) -> Marking:
     """Every claim with its verdict: one text for each sheet, or for each row of a batch.
 
     Several dumps of floats are joined into one sheet; handwritten sheets stay separate, one for
-    each person.
+    each person.  `names` explains names of the dump's own.
     """
     if not claims:
         raise UsageError(
@@ -49,7 +51,7 @@ def mark(
     replay: Replay | None = None
     for sheet in _joined([read_claims(source) for source in claims]):
         sheet = sheet if optimizer is None else replace(sheet, optimizer=optimizer)
-        rows = match(sheet, model, text, target, source=source, segments=segments)
+        rows = match(sheet, model, text, target, source=source, segments=segments, names=names)
         batch: list[MarkedText] = []
         for claimed in rows:
             marked, replay = judge_text(

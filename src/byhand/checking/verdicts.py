@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.address import write_index
-from byhand.checking.claims import DIRECTION, Claim, Unmatched
+from byhand.checking.claims import DIRECTION, Claim, Reading, Unmatched
 from byhand.display import Shown, one_line, quoted
 from byhand.errors import AddressError, nearest
 from byhand.language import _
@@ -158,6 +158,7 @@ class MarkedText:
     unmatched: tuple[Unmatched, ...] = ()
     label: str | None = None
     marks: Mapping[str, Fraction] = field(default_factory=dict)  # what a line is worth
+    readings: tuple[Reading, ...] = ()  # how a dump was read, where names alone do not tell
 
     def __repr__(self) -> str:
         return f"<{quoted(self.text)} in {self.precision}: {_counted(self.lines)}>"

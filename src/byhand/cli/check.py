@@ -31,8 +31,9 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, bu
     {
         **MODEL,
         "[CLAIMS…]": later(
-            "files of claims (YAML, JSON, CSV, xlsx, npz, safetensors) or folders of golden "
-            "files; without them, the document that a built-in model comes from"
+            "files of claims (YAML, JSON, CSV, xlsx, npz, safetensors, the text of "
+            "llama-eval-callback) or folders of golden files or of npy files; "
+            "without them, the document that a built-in model comes from"
         ),
         "[TEXT]": later("the text; without it, the one the claims name, or the model's own"),
     },
@@ -57,6 +58,11 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, bu
     later(
         "what updates are judged by, with its settings: 'adamw lr=0.001 weight_decay=0.1 step=1'"
     ),
+)
+@option(
+    "--names",
+    "FILE",
+    later("a map of names (YAML or JSON): what the dump's own names mean, and their axes"),
 )
 @option(
     "--only",
@@ -88,6 +94,7 @@ def command(
     target: str | None,
     precision: str | None,
     optimizer: str | None,
+    names: str | None,
     only: tuple[str, ...],
     every: bool,
     no_suspects: bool,
@@ -116,6 +123,7 @@ def command(
             target=target,
             precision=precision,
             optimizer=optimizer,
+            names=names,
             suspects=not no_suspects,
             progress=progress,
         )

@@ -23,6 +23,7 @@ from byhand.tokens import KINDS, Tokenizer, Vocabulary, too_long
 
 KEYS = (
     "name", "about", "vocabulary", "outputs", "text", "target", "end", "notes", "model", "weights",
+    "source", "source_vocabulary", "start",
 )  # fmt: skip
 MOST_TOKENS = 1_000_000
 
@@ -56,11 +57,14 @@ class Words:
     vocabulary: Tokenizer
     outputs: Tokenizer | None = None  # None: those of the vocabulary
     dimensions: Dimensions = UNNAMED
+    source: Tokenizer | None = None  # that the encoder reads; None: those of the vocabulary
 
     def of_sides(self, parameter: Parameter, spec: ModelSpec) -> Names:
         """The names along each side of a tensor."""
         answers = self.vocabulary if self.outputs is None else self.outputs
-        return self.dimensions.of_sides(parameter, spec, self.vocabulary.tokens, answers.tokens)
+        own = self.source is not None and parameter.name.startswith("encoder.")
+        read = self.source if own and self.source else self.vocabulary
+        return self.dimensions.of_sides(parameter, spec, read.tokens, answers.tokens)
 
 
 def _spec(root: Table, stem: str) -> tuple[ModelSpec, Words]:
@@ -68,6 +72,7 @@ def _spec(root: Table, stem: str) -> tuple[ModelSpec, Words]:
     name = root.get("name")
     vocabulary = read_vocabulary(_needed(root, "vocabulary"))
     outputs = read_outputs(root.get("outputs"))
+    source = read_outputs(root.get("source_vocabulary"))
     model = _needed(root, "model")
     if not isinstance(model, Table):
         raise model.wrong(_("model is a table"), expected="d_model, layers, …")
@@ -76,8 +81,9 @@ def _spec(root: Table, stem: str) -> tuple[ModelSpec, Words]:
         stem if name is None else scalars.text(name),
         len(vocabulary),
         None if outputs is None else len(outputs),
+        None if source is None else len(source),
     )
-    return spec, Words(vocabulary, outputs, read_dimensions(model, spec))
+    return spec, Words(vocabulary, outputs, read_dimensions(model, spec), source)
 
 
 def _model(root: Table, stem: str, folder: Path | None) -> Model:
@@ -89,12 +95,22 @@ def model_of(root: Table, spec: ModelSpec, known: Words, folder: Path | None) ->
     vocabulary = known.vocabulary
     answers = vocabulary if known.outputs is None else known.outputs
     about, text, target, end = map(root.get, ("about", "text", "target", "end"))
+    source, start = root.get("source"), root.get("start")
+    ends: tuple[int, ...] = ()
+    begun: tuple[int, ...] = ()
+    if start is not None:
+        with _located(start):
+            begun = vocabulary.encode(_plain(start))
     if text is not None:
         with _located(text):
-            length = len(vocabulary.encode(_plain(text)))
+            words = _plain(text)
+            length = len(begun) + len(
+                vocabulary.plain(words) if begun else vocabulary.encode(words)
+            )
             if error := too_long(length, spec.context):
                 raise error
-    ends: tuple[int, ...] = ()
+    if source is not None:
+        _check_source(source, spec, known)
     if target is not None:
         with _located(target):
             answers.id(_plain(target))
@@ -117,7 +133,22 @@ def model_of(root: Table, spec: ModelSpec, known: Words, folder: Path | None) ->
         notes=_notes(root.get("notes")),
         output_words=known.outputs,
         dimensions=known.dimensions,
+        source_text=None if source is None else _plain(source),
+        source_words=known.source,
+        start=begun,
     )
+
+
+def _check_source(source: Node, spec: ModelSpec, known: Words) -> None:
+    """Refuses a source that the encoder cannot read, and one without an encoder."""
+    if spec.encoder is None:
+        raise source.wrong(
+            _("this model reads one text"), expected=_("no source, since there is no encoder")
+        )
+    with _located(source):
+        read = known.vocabulary if known.source is None else known.source
+        if error := too_long(len(read.encode(_plain(source))), spec.encoder.context):
+            raise error
 
 
 def _needed(root: Table, key: str) -> Node:

@@ -6,9 +6,10 @@ function below says why its float format holds all of them, so that nothing is r
 
     a scale d of float16 is k·2^e with |k| < 2^11 and e >= -24, and |d| < 2^16
     n bits times m bits are at most n + m bits; float32 has 24 bits, float64 has 53
+    whole steps of 2^e: fewer than 2^24 of them fit float32, fewer than 2^53 float64
     a sum of multiples of 2^-24 that is below 2^29 has at most 53 bits
 
-`unpacked` gives the numbers of some blocks.  The formats: ggml-common.h in the sources of llama.cpp.
+`unpacked` gives the numbers of some blocks.  The formats: ggml-common.h of llama.cpp.
 """
 
 from __future__ import annotations
@@ -96,13 +97,15 @@ def _q4_1(blocks: Data) -> Data:
 def _q5_0(blocks: Data) -> Data:
     """d·(q - 16), q of 5 bits, the fifth apart: 11 + 5 bits."""
     codes = _nibbles(blocks[:, 6:], 16) | (_bits(blocks[:, 2:6]) << 4)
-    return _half(blocks, 0) * (codes.astype(F32) - 16)
+    scaled: Data = _half(blocks, 0) * (codes.astype(F32) - 16)
+    return scaled
 
 
 def _q5_1(blocks: Data) -> Data:
     """d·q + m, q of 5 bits: multiples of 2^-24 below 2^21 + 2^16."""
     codes = _nibbles(blocks[:, 8:], 16) | (_bits(blocks[:, 4:8]) << 4)
-    return _half(blocks, 0).astype(F64) * codes + _half(blocks, 2)
+    moved: Data = _half(blocks, 0).astype(F64) * codes + _half(blocks, 2)
+    return moved
 
 
 def _q8_0(blocks: Data) -> Data:
@@ -167,14 +170,14 @@ def _q5_k(blocks: Data) -> Data:
 
 
 def _q6_k(blocks: Data) -> Data:
-    """d·s·(q - 32); s a signed byte, q of 6 bits, two apart: |d·s·q| is k·2^e, k < 2^(11 + 7 + 5)."""
+    """d·s·(q - 32); s a signed byte, q of 6 bits, two apart: below 2^(11 + 7 + 5) steps."""
     codes = _nibbles(blocks[:, :128], 64) | (_pieces(blocks[:, 128:192], 2, 32) << 4)
     scales = _half(blocks, 208) * blocks[:, 192:208].view(np.int8)
     return _grouped(codes.astype(F32) - 32, scales)
 
 
 def _iq4_xs(blocks: Data) -> Data:
-    """d·(s - 32) times one of 16 numbers of 7 bits; s of 6 bits: below 2^(11 + 5 + 7)."""
+    """d·(s - 32) times one of 16 numbers of 7 bits; s of 6 bits: below 2^(11 + 5 + 7) steps."""
     upper = np.ascontiguousarray(blocks[:, 2:4]).view("<u2") >> np.arange(0, 16, 2, dtype="<u2")
     pairs = blocks[:, 4:8, None] >> np.array([0, 4], np.uint8)
     scales = (pairs.reshape(len(blocks), 8) & 15) | ((upper & 3).astype(np.uint8) << 4)

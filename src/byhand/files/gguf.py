@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from byhand.errors import InputError
-from byhand.files.ggml import UNREAD, TYPES, Type, unpacked
+from byhand.files.ggml import TYPES, UNREAD, Type, unpacked
 from byhand.files.mapped import LARGEST, at_least, bytes_of, plain_file, shown, sides
 from byhand.language import _
 from byhand.weights import Data

@@ -41,6 +41,9 @@ def make_model(
     target: str | None = None,
     end: str | None = None,
     outputs: Sequence[str] | Mapping[str, Any] | None = None,
+    source: str | None = None,
+    source_vocabulary: Sequence[str] | Mapping[str, Any] | None = None,
+    start: str | None = None,
     about: str = "",
     notes: Iterable[str] = (),
 ) -> Model:
@@ -53,7 +56,9 @@ def make_model(
     words, {"kind": "characters", "tokens": […]}, or the vocabulary of another model.  `outputs`
     are the words that the model answers with, where they are not those of its texts.  `name`,
     `about` and `notes` are shown; `text` and `target` are the defaults of a trace; the token `end`
-    ends a generation; `outputs` are the words of the answer, where they are no tokens.  Errors read
+    ends a generation; `outputs` are the words of the answer, where they are no tokens.  `source` is
+    the default text of an encoder, `source_vocabulary` its words, where they are others, and every
+    text of the decoder begins with `start`.  Errors read
     as for a model file, with the name of the weight and the index of the entry.
 
     >>> model = make_model(
@@ -70,6 +75,7 @@ def make_model(
         raise does_not_fit("name", _("text"), name)
     notes = (notes,) if isinstance(notes, str) else notes
     said = {"about": about or None, "text": text, "target": target, "end": end}
+    said |= {"source": source, "start": start}
     entries = {key: _node(value, key) for key, value in said.items() if value is not None}
     entries |= {"weights": _node(weights, "weights"), "notes": _node(list(notes), "notes")}
     root = Table("", 0, "", entries)
@@ -77,13 +83,20 @@ def make_model(
     if isinstance(vocabulary, str) or not hasattr(vocabulary, "encode"):
         known = read_vocabulary(_node(vocabulary, "vocabulary"))
     answers = None if outputs is None else read_outputs(_node(outputs, "outputs"))
+    read = None
+    if source_vocabulary is not None:
+        read = read_outputs(_node(source_vocabulary, "source_vocabulary"))
     dimensions = UNNAMED
     if not isinstance(spec, ModelSpec):
         table = _node(spec, "model")
         if not isinstance(table, Table):
             raise table.wrong(_("model is a table"), expected="d_model, layers, …")
         spec = read_architecture(
-            table, name or "model", len(known), None if answers is None else len(answers)
+            table,
+            name or "model",
+            len(known),
+            None if answers is None else len(answers),
+            None if read is None else len(read),
         )
         dimensions = read_dimensions(table, spec)
     elif spec.vocab != len(known):
@@ -93,7 +106,7 @@ def make_model(
             found=str(len(known)),
         )
     return model_of(
-        root, replace(spec, name=name or spec.name), Words(known, answers, dimensions), None
+        root, replace(spec, name=name or spec.name), Words(known, answers, dimensions, read), None
     )
 
 

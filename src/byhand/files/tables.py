@@ -11,6 +11,7 @@ from typing import Any
 
 from byhand.dimensions import UNNAMED, Dimensions
 from byhand.expression import Expression, Number, write
+from byhand.rope_scaling import Scaling
 from byhand.spec import (
     AttentionSpec,
     BlockSpec,
@@ -65,7 +66,7 @@ def _head(spec: ModelSpec) -> Table:
     if (head := spec.head) is not None:
         inner = {"activation": head.activation, "norm": _norm(head.norm), "bias": head.bias}
         table["hidden"] = inner
-    return table
+    return table | ({"in_place": True} if spec.in_place else {})
 
 
 def _given(values: Mapping[str, int | str | Fraction | Expression | None]) -> Table:
@@ -150,10 +151,10 @@ def _block(block: BlockSpec, units: tuple[str, ...]) -> Table:
     attention: Any = "none" if block.attention is None else _attention(block.attention)
     mlp: Any = "none" if block.mlp is None else _mlp(block.mlp, units)
     if shared != own and block.mlp is not None:
-        mlp["norm"] = _norm(own)
+        mlp["norm"] = _own(own, shared)
     elif shared != own and block.attention is not None:
         shared, own = own, shared
-        attention["norm"] = _norm(own)
+        attention["norm"] = _own(own, shared)
     for table, after in ((attention, block.attn_after), (mlp, block.mlp_after)):
         if after.kind != "none":
             table["after"] = _norm(after)
@@ -171,7 +172,7 @@ def _block(block: BlockSpec, units: tuple[str, ...]) -> Table:
     if block.cross is not None:
         table["cross"] = _attention(block.cross, causal=False)
         if block.cross_norm != shared:
-            table["cross"]["norm"] = _norm(block.cross_norm)
+            table["cross"]["norm"] = _own(block.cross_norm, shared)
     return table | _given({"add_scale": block.add_scale})
 
 
@@ -187,10 +188,25 @@ def _relative(attention: AttentionSpec | None) -> list[Any]:
         rope |= {"angles": "given"} if rotary.given else {"base": number_text(rotary.base)}
         if rotary.magnitude is not None:
             rope["magnitude"] = number_text(rotary.magnitude)
+        if rotary.scaling is not None:
+            rope["scaling"] = _scaling(rotary.scaling)
         kinds.append(rope)
     if attention and attention.alibi:
         kinds.append("alibi")
     return kinds
+
+
+def _scaling(scaling: Scaling) -> Table:
+    """The rule of RoPE's angles, without defaults."""
+    usual = Scaling(scaling.kind)
+    table: Table = {"kind": scaling.kind}
+    for key in ("factor", "length", "slow", "fast", "whole"):
+        if (value := getattr(scaling, key)) != getattr(usual, key):
+            table |= _given({key: value})
+    for key in ("short_factors", "long_factors"):
+        if factors := getattr(scaling, key):
+            table[key] = [number_text(factor) for factor in factors]
+    return table
 
 
 def _norm(norm: NormSpec) -> Any:
@@ -203,6 +219,14 @@ def _norm(norm: NormSpec) -> Any:
         "bias": norm.bias,
     }
     return table | ({"plus_one": True} if norm.plus_one else {})
+
+
+def _own(norm: NormSpec, shared: NormSpec) -> Any:
+    """A sublayer's own norm, which is merged over the one that the block has."""
+    table = _norm(norm)
+    if isinstance(table, dict) and shared.plus_one:
+        table["plus_one"] = norm.plus_one
+    return table
 
 
 def _attention(attention: AttentionSpec, causal: bool = True) -> Table:
@@ -256,7 +280,7 @@ def _mlp(mlp: MlpSpec, units: tuple[str, ...]) -> Table:
     for key in (
         "limit", "hidden_plus", "experts", "chosen", "normalised", "scoring", "choice_bias",
         "groups", "groups_chosen", "group_rule", "share_scale", "share_eps", "shared",
-        "shared_gate",
+        "shared_gate", "shared_bias",
     ):  # fmt: skip
         if (value := getattr(mlp, key)) != getattr(usual, key):
             table |= _given({key: value})

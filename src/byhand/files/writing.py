@@ -101,6 +101,13 @@ def _heading(model: Model) -> Iterator[str]:
     table["vocabulary"] = _vocabulary(model.vocabulary)
     if model.output_words is not None:
         table["outputs"] = _vocabulary(model.output_words)
+    if model.source_words is not None:
+        table["source_vocabulary"] = _vocabulary(model.source_words)
+    if model.source_text is not None:
+        table["source"] = model.source_text
+    if model.start:
+        words = [model.vocabulary.tokens[id] for id in model.start]
+        table["start"] = " ".join(words)
     if model.text is not None:
         table["text"] = model.text
     if model.target is not None:

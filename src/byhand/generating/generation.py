@@ -14,7 +14,7 @@ from typing import Any
 from byhand import forward
 from byhand.display import Shown, one_line, quoted
 from byhand.errors import ByhandError, InputError, Undecided
-from byhand.evaluate import Admitted, Progress, work_out
+from byhand.evaluate import Admitted, Progress, Revise, work_out
 from byhand.generating.sampling import Sampling
 from byhand.language import _
 from byhand.model import Model
@@ -175,6 +175,10 @@ class Generation(Iterator[Chosen], Shown):
                 raise missing.error(name)
         return done
 
+    def _revise(self, _plan: Plan) -> Revise | None:
+        """What may replace the values of steps: nothing."""
+        return None
+
     def _pass(
         self, tokens: tuple[int, ...], wanted: tuple[str, ...], *, cached: bool = True
     ) -> dict[str, Worked]:
@@ -195,6 +199,7 @@ class Generation(Iterator[Chosen], Shown):
                 given={**self._cache, **known},
                 progress=self.progress,
                 keep={*wanted, *kept.values()},
+                revise=self._revise(plan),
             )
         if cached:
             self._cache = {past: done[address] for past, address in kept.items()}

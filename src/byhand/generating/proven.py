@@ -16,13 +16,14 @@ from typing import Any
 
 from byhand import forward, repeating
 from byhand.errors import ByhandError, Undecided
-from byhand.evaluate import Job, pencil_sized, work_out
+from byhand.evaluate import Job, Revise, pencil_sized, work_out
 from byhand.generating.generation import Chosen, Generation
 from byhand.language import _
 from byhand.missing_bits import Shortfall, distance_of_foremost
 from byhand.numbers.base import Prediction
 from byhand.numbers.enclosed.enclosure import Enclosing, Enclosure
 from byhand.plan import Plan
+from byhand.proving.choices import settling
 from byhand.proving.digits import (
     ASK_EXACT,
     check_digits,
@@ -94,6 +95,7 @@ class ProvenGeneration(Generation):
         full = full if context is None else min(full, context)
         times = 1 + min(full - len(tokens), self.last - len(tokens))
         alone = self._causal and self.source is None and self.segments is None
+        alone = alone and not any(b.mlp and b.mlp.experts for b in self.model.spec.blocks)
         if not (alone and repeating.can_repeat(self.numbers)) or (
             times < FEWEST and full not in self._plans
         ):
@@ -105,6 +107,10 @@ class ProvenGeneration(Generation):
         job = Job(self.model, self._plans[full], self.numbers, "", filled, None, wanted)
         trace = self._passes.work(job, keep=wanted, progress=self.progress, times=times)
         return {name: last_row(trace, name, len(tokens) - 1) for name in wanted}
+
+    def _revise(self, plan: Plan) -> Revise | None:
+        """Settles choices of experts with equal scores."""
+        return settling(plan, self.model.weights, None, {})
 
     def _raise_to(self, bits: int) -> None:
         """Starts again with more bits."""

@@ -44,7 +44,8 @@ def called(model: str | Path | Model) -> str:
 def open_model(name_or_path: str | Path) -> Model:
     """The model: `name_or_path` is a built-in name, a model file or the folder of a checkpoint.
 
-    An .npz file holds a compiled program (docs/compiled-programs.md).
+    A .gguf file holds a model as llama.cpp keeps it, an .npz file a compiled program
+    (docs/compiled-programs.md).
 
     >>> open_model("journey")
     <Model journey: 160 parameters, 6 tokens>
@@ -54,6 +55,10 @@ def open_model(name_or_path: str | Path) -> Model:
         from byhand.models.programs import read_program
 
         return read_program(path)
+    if _gguf(path):
+        from byhand.models import gguf
+
+        return gguf.open_file(path)
     if _checkpoint(path):
         from byhand.models import huggingface
 
@@ -66,6 +71,10 @@ def open_spec(name_or_path: str | Path) -> ModelSpec:
     path = _find(name_or_path)
     if path.suffix == ".npz":
         return open_model(path).spec
+    if _gguf(path):
+        from byhand.models import gguf
+
+        return gguf.read_spec(path)
     if _checkpoint(path):
         from byhand.models import huggingface
 
@@ -74,8 +83,12 @@ def open_spec(name_or_path: str | Path) -> ModelSpec:
 
 
 def is_checkpoint(name_or_path: str | Path) -> bool:
-    """Whether this is the folder or the config.json of a checkpoint, not a model file."""
+    """Whether this is a checkpoint (a folder, its config.json, a GGUF file), not a model file."""
     return _checkpoint(_find(name_or_path))
+
+
+def _gguf(path: Path) -> bool:
+    return path.suffix.lower() == ".gguf" and not path.is_dir()
 
 
 def _checkpoint(path: Path) -> bool:

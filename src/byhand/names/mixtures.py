@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from byhand.names.families import LLAMA
+from byhand.names.decoders import LLAMA
 from byhand.names.modules import Names, Place
-from byhand.names.pieces import Part, Piece, Turned
+from byhand.names.pieces import Part, Piece, Turned, piece
 
 ATTENTION = {name: place for name, place in LLAMA.inside.items() if name.startswith("attn.")}
 NORMS = {"mlp.norm": "post_attention_layernorm"}
@@ -20,9 +20,9 @@ NORMS = {"mlp.norm": "post_attention_layernorm"}
 def _stacked(module: str, *order: str) -> dict[str, tuple[Piece, ...]]:
     """The tensors of all experts in two: gate and hidden side by side, and out."""
     return {
-        "mlp.gate": (Piece(f"{module}.gate_up_proj", Part(0, 2, *order), weight=""),),
-        "mlp.hidden": (Piece(f"{module}.gate_up_proj", Part(1, 2, *order), weight=""),),
-        "mlp.out": (Piece(f"{module}.down_proj", weight=""),),
+        "mlp.gate": (piece(f"{module}.gate_up_proj", Part(0, 2, *order), weight=""),),
+        "mlp.hidden": (piece(f"{module}.gate_up_proj", Part(1, 2, *order), weight=""),),
+        "mlp.out": (piece(f"{module}.down_proj", weight=""),),
     }
 
 
@@ -30,7 +30,7 @@ def _experts(stacked: str, single: str, *names: str) -> dict[str, Place]:
     """gate, hidden and out: of each expert, of all experts, or of a plain MLP."""
     plain = ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
     return {
-        ours: (Piece(f"{single}.{{expert}}.{name}"), *pieces, Piece(other))
+        ours: (piece(f"{single}.{{expert}}.{name}"), *pieces, piece(other))
         for (ours, pieces), name, other in zip(_stacked(stacked).items(), names, plain, strict=True)
     }
 
@@ -67,8 +67,8 @@ QWEN_MOE = _family(
 GRANITE_MOE = _family(
     router={"mlp.router": ("block_sparse_moe.router.layer", "block_sparse_moe.router")},
     experts={
-        ours: (Piece(f"block_sparse_moe.{module}", *piece.rules), piece)
-        for (ours, (piece,)), module in zip(
+        ours: (piece(f"block_sparse_moe.{module}", *each.rules), each)
+        for (ours, (each,)), module in zip(
             _stacked("block_sparse_moe.experts").items(),
             ("input_linear", "input_linear", "output_linear"),
             strict=True,
@@ -77,17 +77,17 @@ GRANITE_MOE = _family(
 )
 
 GPT_OSS = _family(
-    sinks={"attn.sinks": Piece("self_attn", weight=".sinks")},
+    sinks={"attn.sinks": piece("self_attn", weight=".sinks")},
     router={"mlp.router": "mlp.router"},
     experts={
-        ours: Piece(piece.module, *piece.rules, Turned(), weight="", bias="_bias")
-        for ours, (piece,) in _stacked("mlp.experts", "turn").items()
+        ours: piece(each.module, *each.rules, Turned(), weight="", bias="_bias")
+        for ours, (each,) in _stacked("mlp.experts", "turn").items()
     },
 )
 
-_SIGMOID = {
+_SIGMOID: Mapping[str, Place] = {
     "mlp.router": "mlp.gate",
-    "mlp.choice_bias": Piece("mlp.gate", weight=".e_score_correction_bias"),
+    "mlp.choice_bias": piece("mlp.gate", weight=".e_score_correction_bias"),
 }
 
 GLM_MOE = _family(router=_SIGMOID, experts=_QWEN, shared=_shared("mlp.shared_experts"))

@@ -11,17 +11,20 @@ file, and every part is a view of the file wherever strides can say it.
     piece("fc", Turned())                          the file has the transpose
     piece("embed_positions", Later(2))             the first two rows are not the parameter's
     piece("q_norm", Flat())                        without sides of 1: (head, d_head)
+    piece("final_logits_bias", Row())              a matrix of one row
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from byhand.parameters import Parameter
 from byhand.spec import AttentionSpec
 
-EXPERT = "{expert}"  # in a file's name: the number of the expert
+NUMBER = re.compile(r"\{\w+\}")  # in a name: of each expert, or of each head
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,19 @@ class Flat:
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """The one row of a matrix."""
+
+    def stored(self, form: Form, _attn: AttentionSpec | None) -> Form:
+        """With a side of 1 before it."""
+        return replace(form, shape=(1, *form.shape), axes=("1", *form.axes))
+
+    def taken(self, data: Any, _form: Form, _attn: AttentionSpec | None) -> Any:
+        """The row itself."""
+        return data[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A module of a file, the rules from a parameter to it, and how it calls weight and bias."""
 
@@ -191,15 +207,26 @@ def piece(module: str, *rules: Rule, weight: str = ".weight", bias: str = ".bias
 class Source:
     """Where one parameter is: the name of a file's tensor, and the rules that lead to it.
 
-    A name with `{expert}` is one for each expert.
+    A name with `{expert}` or `{head}` is one for each: the parameter is stacked of them.
     """
 
     file: str
     rules: tuple[Rule, ...] = ()
 
+    @property
+    def stacked(self) -> bool:
+        """Whether the parameter is stacked of several tensors."""
+        return NUMBER.search(self.file) is not None
+
+    def files(self, count: int) -> Iterator[str]:
+        """The names of the tensors: one, or so many as there are experts or heads."""
+        if not self.stacked:
+            return iter((self.file,))
+        return (NUMBER.sub(str(number), self.file) for number in range(count))
+
     def forms(self, form: Form, attn: AttentionSpec | None) -> list[Form]:
         """The forms from the parameter, or that of one expert, to the file's tensor."""
-        if EXPERT in self.file:
+        if self.stacked:
             form = replace(form, shape=form.shape[1:], axes=form.axes[1:])
         found = [form]
         for rule in self.rules:

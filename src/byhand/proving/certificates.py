@@ -41,7 +41,7 @@ LATER = (
     "shared_gate", "shared_bias", "limit", "hidden_plus", "attn_after", "mlp_after", "cross",
     "cross_norm", "one_norm", "from_norm", "add_scale", "position_pairing", "embed_norm",
     "embed_width", "segments", "head", "head_scale", "logit_scale", "logit_cap", "encoder",
-    "in_place",
+    "in_place", "first_row", "fixed_bias",
 )  # fmt: skip
 NEVER = ("family",)  # what modules are called changes no number
 

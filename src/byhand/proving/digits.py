@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from byhand.errors import InputError, Undecided, UsageError
-from byhand.evaluate import Admitted, Job, Progress, Sink, pencil_sized
+from byhand.evaluate import Admitted, Job, Progress, Revise, Sink, pencil_sized
 from byhand.language import _, whole
 from byhand.missing_bits import Shortfall, shortfall
 from byhand.model import Model
-from byhand.numbers.base import Prediction, Printed, Unknown, Within
+from byhand.numbers.base import Prediction, Printed, Within
 from byhand.numbers.enclosed.enclosure import (
     LOG2_OF_10,
     Enclosing,
@@ -35,6 +35,7 @@ from byhand.options import MOST_DIGITS
 from byhand.parameters import learned, size_of
 from byhand.plan import GRAD, WEIGHT, Plan, Step
 from byhand.proof import Proof
+from byhand.proving.choices import same_rows, settling
 from byhand.repeating import Passes, counted_down
 from byhand.tracing import Trace
 from byhand.weights import Tensor
@@ -109,7 +110,9 @@ class Prover:
         before: Shortfall | None = None
         bits = self.bits
         while True:
-            trace = self._attempt(job, bits, progress, times)
+            known = exactly if bits >= min(ASK_EXACT, self.most) else None
+            revise = settling(job.plan, job.model.weights, known, settled)
+            trace = self._attempt(job, bits, progress, times, revise)
             short = shortfall(trace, asked, self.digits)
             if short.positions:
                 trace = _with_ties(trace, short.positions, settled)
@@ -130,7 +133,14 @@ class Prover:
                 sink(worked)
         return trace
 
-    def _attempt(self, job: Job, bits: int, progress: Progress | None, times: int) -> Trace:
+    def _attempt(
+        self,
+        job: Job,
+        bits: int,
+        progress: Progress | None,
+        times: int,
+        revise: Revise | None,
+    ) -> Trace:
         """The job worked out once; the logits are kept too, for the distances of next tokens.
 
         A pass is prepared for repetition only at a precision that has proven a job.
@@ -138,7 +148,7 @@ class Prover:
         keep = {*job.asked, "logits"} if "next" in job.asked else None
         assert isinstance(job.numbers, Enclosing)
         at = replace(job, numbers=job.numbers.at(bits))
-        return self.passes.work(at, keep=keep, progress=progress,
+        return self.passes.work(at, keep=keep, progress=progress, revise=revise,
                                 times=times if self.found and bits == self.bits else 1)  # fmt: skip
 
 
@@ -208,6 +218,7 @@ def asked_steps(job: Job) -> tuple[str, ...]:
         wanted = {step.address for step in job.plan}
     else:
         wanted = {"logits", "next", "loss", "losses", "mean_loss", *gradients_of_weights(job.plan)}
+        wanted |= {step.address for step in job.plan if step.op == "choose"}
     return tuple(s.address for s in job.plan if s.address in wanted and s.op != "given")
 
 
@@ -224,20 +235,7 @@ def gradients_of_weights(plan: Plan) -> Iterator[str]:
 
 def same_logits(logits: Step, weights: Mapping[str, Tensor], tokens: Sequence[int]) -> bool:
     """Whether these tokens have the same logit whatever the stream is: their weights are equal."""
-    for role in ("weight", "bias"):
-        if role in logits.inputs:
-            data = weights[logits.inputs[role].removeprefix(WEIGHT)].data
-            rows = data.T if logits.attributes["layout"] == "in_out" else data
-            first = rows[tokens[0]]
-            if data.dtype == object and not all(map(_known, np.ravel(first))):
-                return False  # equal rounded decimals need not be equal numbers
-            if not all(np.array_equal(rows[token], first) for token in tokens[1:]):
-                return False
-    return True
-
-
-def _known(weight: Any) -> bool:
-    return not isinstance(weight, Printed | Unknown | Within)
+    return same_rows(logits, weights, tokens)
 
 
 def tied(found: Prediction) -> Prediction:

@@ -18,6 +18,7 @@ from byhand import expression as tree
 from byhand.language import _
 from byhand.model import Model
 from byhand.proving.domain import Place, Varies
+from byhand.rope_scaling import Scaling
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, NormSpec, refuse_forward_only
 from byhand.verifying.areas import Area
 from byhand.verifying.numbers import (
@@ -55,7 +56,7 @@ class Network:
     """The forward pass of a model, in balls and forms, or in rationals."""
 
     def __init__(self, model: Model, moved: Fraction = ZERO, exact: bool = False) -> None:
-        refuse_forward_only(model.spec, _("the checker of certificates"))
+        refuse_forward_only(model.spec, _("the checker of certificates"), one_length=False)
         self.spec, self.data, self.moved, self.exact = model.spec, model.weights, moved, exact
         self.everywhere = False  # whether all rows are asked for their attention
         self.shares: dict[tuple[str, int, int], dict[int, Number]] = {}  # of the last pass
@@ -263,7 +264,7 @@ class Network:
         if attn.rotary is None:
             return x
         rotary, found, half = attn.rotary, [list(row) for row in x], attn.rotary.width // 2
-        rates = f"{at}.frequencies" if rotary.given else None
+        rates = f"{at}.frequencies" if rotary.given else rotary.scaling
         factor = self.one if rotary.magnitude is None else self.number(rotary.magnitude)
         for row, place in zip(found, (self.rows.positions[row] for row in rows), strict=True):
             for i in range(half):
@@ -274,7 +275,7 @@ class Network:
         return found
 
     def _turn(
-        self, base: Fraction, i: int, half: int, place: int, rates: str | None = None
+        self, base: Fraction, i: int, half: int, place: int, rates: str | Scaling | None = None
     ) -> tuple[Number, Number]:
         """The sine and the cosine of place · base^(-i/half), or of place · a rate that is given."""
         if place == 0:
@@ -283,6 +284,8 @@ class Network:
             raise too_close()
         if rates is None:
             rate = (ball(base).log() * -i / half).exp()
+        elif isinstance(rates, Scaling):
+            rate = ball(rates.frequencies(base, 2 * half, 1)[i])
         else:
             rate = reduce(arb.union, ends(self.weight(rates)[i]))
         sine, cosine = (rate * place).sin_cos()

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
+from byhand.checking.dumps import NameMap, View, reread
 from byhand.checking.matches.choices import marked_ids
 from byhand.checking.matches.layouts import Part, Turn, as_it_is, part_of, turn_for
 from byhand.checking.matches.learned import (
@@ -65,11 +66,12 @@ def match(
     *,
     source: str | None = None,
     segments: Sequence[int] | None = None,
+    names: NameMap | None = None,
 ) -> tuple[ClaimedText, ...]:
     """Every claim of the sheet at its address, one ClaimedText for each text of the sheet.
 
     The text is `text`, else that of the claims, else the model's own; so is the `source` that an
-    encoder reads.  An InputError where sources
+    encoder reads.  `names` explains names of the dump's own.  An InputError where sources
     contradict each other, where handwriting does not fit, or where no name is known.
     """
     rows = rows_of(sheet, model, text, source, segments)
@@ -83,9 +85,12 @@ def match(
     matching = _Matching(known, rows, goal is not None, learns, rule)
     matching.unmatched += beside_the_norm(sheet.entries)
     aside = {each.name for each in matching.unmatched}
-    for entry in sheet.entries:
-        if not names_the_text(entry) and entry.name not in aside:
-            matching.add(entry)
+    claims = [each for each in sheet.entries
+              if not names_the_text(each) and each.name not in aside]  # fmt: skip
+    entries, left = reread(claims, _view(known, rows[0], claims), names)
+    matching.unmatched += left
+    for entry in entries:
+        matching.add(entry)
     if not any(matching.claims):
         _nothing(sheet, matching.unmatched)
     order = {step.address: place for place, step in enumerate(known.plan)}
@@ -118,6 +123,18 @@ def match(
     if not learns or len(found) == 1:
         return found
     return (side_by_side(found, model, {step.address: step.axes for step in known.plan}),)
+
+
+def _view(known: Known, row: Row, entries: list[Entry]) -> View:
+    """What the dump is read against: the plan of its width, and the names that are known."""
+
+    def address(name: str) -> str | None:
+        found = known.look_up(name)
+        return None if found is None else found.address
+
+    tokens = (*row.tokens[:1] * row.before, *row.tokens, *row.tokens[:1] * row.behind)
+    named = {entry.name: entry for entry in entries}
+    return View(known.model, known.plan, tokens, named, address)
 
 
 def _target(
@@ -195,7 +212,8 @@ class _Matching:
             self._leave_aside(entry, error.message, error.hint, True)
 
     def _leave_aside(self, entry: Entry, reason: str, hint: str | None, misfit: bool) -> None:
-        self.unmatched.append(Unmatched(entry.name, entry.source, reason, hint, misfit))
+        said = entry.said or entry.name
+        self.unmatched.append(Unmatched(said, entry.source, reason, hint, misfit))
 
     def _claims(self, entry: Entry) -> Iterator[tuple[int, Claim]]:
         named, found = self._found(entry)
@@ -241,14 +259,17 @@ class _Matching:
             name = name.removeprefix(POINTING)
         whole = self.known.look_up(name)
         if whole is not None:
-            return Named(name), whole
+            return Named(name), self._in_style(whole, entry)
         named = read_name(name)
         found = self.known.look_up(named.name)
         if found is None:
             reason = entry.problem or _("nothing here has this name")
             hint = None if entry.problem else self.known.hint(named.name or name)
             raise _Misfit(reason, hint=hint, known=False)
-        return named, found
+        return named, self._in_style(found, entry)
+
+    def _in_style(self, found: Found, entry: Entry) -> Found:
+        return replace(found, style=entry.style) if entry.style else found
 
     def _in_numbers(self, entry: Entry, found: Found) -> Entry:
         """The entry in numbers: tokens as ids, ids and counts exact, masked entries as floats."""
@@ -407,13 +428,14 @@ def _claim(
         address=found.address,
         index=index,
         values=arrays.values[(row, *take, ...)],
-        name=entry.name,
+        name=entry.said or entry.name,
         source=entry.source,
         slack=slack[(row, *take, ...)] if isinstance(slack, np.ndarray) else slack,
         claimed=None if claimed is None or claimed.all() else claimed,
         format=entry.format,
         kind=entry.kind,
         given=entry.given,
+        read=entry.read,
     )
 
 

@@ -148,7 +148,10 @@ def entry_of_any(name: str, value: Any, source: str) -> Entry:
     """A claim in any Python form; lists with strings or blanks count as handwriting."""
     where = f"{source}: {shown(name)}"
     if isinstance(value, tuple) and value and _tensor(value[0]):
-        value = value[0]  # a module may return a tuple, with its output first
+        # a module may return a tuple, with its output first
+        others = (as_array(each, where) for each in value[1:] if _tensor(each))
+        entry = entry_of_array(name, as_array(value[0], where), where)
+        return replace(entry, beside=tuple(others))
     if _written(value, where):
         return entry_of(name, _node(value, source, name))
     return entry_of_array(name, as_array(value, where), where)

@@ -114,10 +114,10 @@ def _arrays(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, npt.NDA
                 found=shown(member.filename),
             )
         with archive.open(member) as file:
-            yield name, _array(file, member.file_size, where)
+            yield name, array_of(file, member.file_size, where)
 
 
-def _array(file: IO[bytes], size: int, where: str) -> npt.NDArray[Any]:
+def array_of(file: IO[bytes], size: int, where: str) -> npt.NDArray[Any]:
     """One array, after its header has been checked against the number of bytes."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0

@@ -218,6 +218,13 @@ def _open(one: Unproven, proof: Proof, trace: Trace) -> str:
             tokens=words.some_of(tokens, MOST_TOKENS),
             distance=" ± ".join(one.enclosure.interval(NARROW)),
         )
+    if one.asked == "experts":
+        text = _("{address}: expert {experts}, whose scores are {distance} apart")
+        return text.format(
+            address=one.address,
+            experts=words.some_of(list(map(str, one.candidates)), MOST_TOKENS),
+            distance=" ± ".join(one.enclosure.interval(NARROW)),
+        )
     shown = " ± ".join(one.enclosure.interval(proof.digits))
     if one.enclosure.contains(0):
         return _("{address} = {shown}, perhaps zero").format(address=one.address, shown=shown)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from byhand.checking.claims import Unmatched
+from byhand.checking.claims import Reading, Unmatched
 from byhand.checking.grading import grade
 from byhand.checking.verdicts import Marked, MarkedText, Marking, Verdict
 from byhand.document import words
@@ -125,6 +125,7 @@ def _sheet(marking: Marking, place: int, lines: Sequence[VerdictLine], every: bo
         tally=tuple(_tally(text.lines)),
         table=VerdictTable(_("Every line"), tuple(_rows(text.lines, lines, every))),
         unmatched=tuple(_unmatched(each) for each in text.unmatched),
+        readings=tuple(map(_reading, text.readings)),
     )
 
 
@@ -222,6 +223,12 @@ def _unmatched(each: Unmatched) -> tuple[str, str]:
     """An unknown name, and the reason."""
     hint = " " + _("hint") + f": {each.hint}" if each.hint else ""
     return each.name, f"({short_source(each.source)}): {each.reason}.{hint}"
+
+
+def _reading(each: Reading) -> tuple[str, str]:
+    """Names of a dump, and how they were read."""
+    count = f" ({whole(each.count)}×)" if each.count > 1 else ""
+    return words.printable(each.name) + count, each.how
 
 
 # ------------------------------------------------------------------ the one line on top

@@ -143,6 +143,7 @@ class VerdictSheet:
     tally: tuple[Signed, ...]  # how many lines have each verdict
     table: VerdictTable
     unmatched: tuple[tuple[str, str], ...] = ()  # unknown names, and why
+    readings: tuple[tuple[str, str], ...] = ()  # names of a dump, and how they were read
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from byhand.spec import (
 
 MOST_LAYERS = 1_000
 _BLOCK_KEYS = ("norm", "attention", "mlp", "residual", "position", "cross", "add_scale")
+_HEAD_KEYS = ("tied", "bias", "hidden", "scale", "logit_scale", "cap", "in_place")
 _STACK_KEYS = ("context", "layers", "embed_scale", "final_norm", "blocks", *_BLOCK_KEYS,
                "embed_norm", "relative")  # fmt: skip
 
@@ -59,7 +60,9 @@ class _Reader(Sublayers):
         )  # fmt: skip
         self.d_model = self.width(node, "d_model", "stream")
         positions, blocks = self.blocks()
-        head = self.table(node.get("head"), "tied", "bias", "hidden", "scale", "logit_scale", "cap")
+        head = self.table(
+            node.get("head"), "tied", "bias", "hidden", "scale", "logit_scale", "cap", "in_place"
+        )
         with located(node, head=head):
             return ModelSpec(
                 name=self.name,
@@ -85,6 +88,7 @@ class _Reader(Sublayers):
                 logit_scale=self.maybe(head, "logit_scale", self.scale),
                 logit_cap=self.number(head, "cap"),
                 encoder=self.maybe(node, "encoder", self.encoder),
+                in_place=self.flag(head, "in_place", False),
             )
 
     def encoder(self, node: Node) -> EncoderSpec:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from byhand.files import scalars
 from byhand.files.architecture.settings import WIDEST, Settings, located
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
+from byhand.rope_scaling import KINDS, Scaling
 from byhand.spec import PAIRINGS, POSITIONS, RelativeSpec, RotarySpec
 
 RELATIVE = ("rope", "alibi")
@@ -53,7 +55,7 @@ class Positions(Settings):
         if isinstance(node, Scalar):
             kind, table = scalars.word(node, *known), Table(node.file, node.line, node.key, {})
         else:
-            rope = ("base", "width", "pairing", "angles", "magnitude")
+            rope = ("base", "width", "pairing", "angles", "magnitude", "scaling")
             table = self.table(node, "kind", *rope)
             kind = scalars.word(table.needed("kind", ", ".join(known)), *known)
             keys = {"rope": rope, "sinusoidal": ("base", "pairing")}
@@ -86,7 +88,26 @@ class Positions(Settings):
                 pairing="half" if pairing is None else scalars.word(pairing, *PAIRINGS),
                 given=angles is not None and scalars.word(angles, "given") == "given",
                 magnitude=None if magnitude is None else self.scale(magnitude),
+                scaling=self.maybe(table, "scaling", self.scaling),
             )
+
+    def scaling(self, node: Node) -> Scaling:
+        """The rule of angles that are no powers of the base."""
+        numbers, factors = ("factor", "slow", "fast"), ("short_factors", "long_factors")
+        table = self.table(node, "kind", *numbers, "length", "whole", *factors)
+        said: dict[str, Any] = {name: self.number(table, name) for name in numbers}
+        said |= {name: self.maybe(table, name, self.numbers) for name in factors}
+        said["length"] = self.count(table, "length")
+        said["whole"] = self.maybe(table, "whole", scalars.truth)
+        kind = scalars.word(table.needed("kind", ", ".join(KINDS)), *KINDS)
+        with located(scaling=table):
+            return Scaling(kind, **{key: value for key, value in said.items() if value is not None})
+
+    def numbers(self, node: Node) -> tuple[Fraction, ...]:
+        """A list of numbers."""
+        if not isinstance(node, List):
+            raise node.impossible(_("a list of numbers"))
+        return tuple(map(scalars.number, node.items))
 
     def relative(self, node: Node | None) -> RelativeSpec | None:
         """The buckets of distances."""

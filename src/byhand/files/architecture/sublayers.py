@@ -115,7 +115,8 @@ class Sublayers(Positions):
         table = self.table(
             node, "d_ff", "units", "activation", "gated", "bias", "norm", "experts", "chosen",
             "normalised", "scoring", "choice_bias", "groups", "groups_chosen", "group_rule",
-            "share_scale", "share_eps", "shared", "shared_gate", "limit", "hidden_plus", "after",
+            "share_scale", "share_eps", "shared", "shared_gate", "shared_bias", "limit",
+            "hidden_plus", "after",
         )  # fmt: skip
         experts, gated = self.count(table, "experts"), self.flag(table, "gated", False)
         biased = ["hidden", "out", *["gate"] * gated, *["router"] * (experts is not None)]
@@ -142,6 +143,7 @@ class Sublayers(Positions):
                 share_eps=self.number(table, "share_eps") or Fraction(0),
                 shared=self.count(table, "shared"),
                 shared_gate=self.flag(table, "shared_gate", False),
+                shared_bias=self.maybe(table, "shared_bias", scalars.truth),
                 limit=self.number(table, "limit"),
                 hidden_plus=self.number(table, "hidden_plus") or Fraction(0),
             )

@@ -6,29 +6,29 @@ config.json).  Unknown settings are refused; nothing is unpickled or executed.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 from byhand.language import _
 from byhand.model import Model
-from byhand.models.huggingface.config import LARGEST_FILE, Config, read_json
+from byhand.models.huggingface.config import LARGEST_FILE, read_json
 from byhand.models.huggingface.families import read_family
 from byhand.models.huggingface.folder import (
     CONFIG,
     config_of,
+    has_weights,
     is_weights,
     name_of,
     refuse_file,
     stored_tensors,
     without_weights,
 )
+from byhand.models.huggingface.generation import Generation, blank_of
 from byhand.models.huggingface.tensors import read_weights
 from byhand.spec import ModelSpec
 from byhand.tokens import Ids, Tokenizer
 
 __all__ = ["open_checkpoint", "read_spec", "recognises"]
-
-GENERATION = "generation_config.json"
 
 
 def recognises(path: Path) -> bool:
@@ -50,17 +50,22 @@ def open_checkpoint(path: Path) -> Model:
     """The model of a folder; each tensor is opened on first use."""
     if not path.is_dir():
         raise refuse_file(path) if is_weights(path) else without_weights(path)
-    config = config_of(path)
-    read = read_family(config, name_of(path))
-    weights = read_weights(read, stored_tensors(path), str(path))
+    config, stored = config_of(path), stored_tensors(path)
+    read = read_family(config, name_of(path), lambda: stored)
+    weights = read_weights(read, stored, str(path))
     vocabulary, notes = _vocabulary(path, read.spec.vocab)
+    settings = Generation.of(path, config, read.spec)
     return Model(
         spec=read.spec,
         weights=weights,
         vocabulary=vocabulary,
         source=str(path),
-        ends=_ends(path, config),
-        notes=(*read.notes, *notes),
+        ends=settings.ends,
+        notes=(*read.notes, *notes, *settings.notes),
+        start=settings.start,
+        never=settings.never,
+        blank=blank_of(vocabulary) if read.spec.in_place else None,
+        source_words=_of_source(path, read.spec),
     )
 
 
@@ -68,7 +73,11 @@ def read_spec(path: Path) -> ModelSpec:
     """The architecture of a folder or of a bare config.json; weights are not read."""
     if not path.is_dir() and is_weights(path):
         raise refuse_file(path)
-    return read_family(config_of(path), name_of(path)).spec
+
+    def tensors() -> Collection[str]:
+        return stored_tensors(path) if path.is_dir() and has_weights(path) else ()
+
+    return read_family(config_of(path), name_of(path), tensors).spec
 
 
 def _vocabulary(folder: Path, size: int) -> tuple[Tokenizer, tuple[str, ...]]:
@@ -81,15 +90,8 @@ def _vocabulary(folder: Path, size: int) -> tuple[Tokenizer, tuple[str, ...]]:
     return Ids(size), (note.format(last=size - 1),)
 
 
-def _ends(folder: Path, config: Config) -> tuple[int, ...]:
-    """The ids that end a text, from generation_config.json, else from config.json."""
-    path = folder / GENERATION
-    said = Config(path, read_json(path)) if path.exists() else config
-    for at in (said, config):
-        _key, found = at.value("eos_token_id", None)
-        if found is not None:
-            every: list[Any] = found if isinstance(found, list) else [found]
-            if not all(type(id) is int and id >= 0 for id in every):
-                raise at.refuse("eos_token_id", _("an id, a list of ids, or null"))
-            return tuple(dict.fromkeys(every))
-    return ()
+def _of_source(folder: Path, spec: ModelSpec) -> Tokenizer | None:
+    """The tokens of an encoder with a table of its own; None where they are the decoder's."""
+    if spec.encoder is None or spec.encoder.vocab is None:
+        return None
+    return _vocabulary(folder, spec.encoder.vocab)[0]

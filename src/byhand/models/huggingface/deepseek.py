@@ -12,7 +12,7 @@ from typing import Any
 from byhand.expression import Call, Expression, Number, Power, Product, Sum
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
-from byhand.models.huggingface.rope import Rope, read_rope
+from byhand.models.huggingface.rope import Keys, read_rope, rope_table
 from byhand.models.huggingface.routers import by_sigmoid, in_groups, plain_mlp, with_experts
 from byhand.spec import (
     AttentionSpec,
@@ -28,8 +28,8 @@ EPS = Fraction(1, 1_000_000)
 METHODS = {"greedy": False, "group_limited_greedy": True}  # whether experts stand in groups
 
 
-def read_v2(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
-    """The spec of a DeepSeek V2 config, and its RoPE."""
+def read_v2(config: Config, name: str) -> ModelSpec:
+    """The spec of a DeepSeek V2 config."""
     config.word("scoring_func", "softmax", {"softmax": None})
     if config.flag("norm_topk_prob", False):  # other code reads it, the library does not
         raise config.refuse("norm_topk_prob", "false")
@@ -55,8 +55,8 @@ def read_v2(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
     return _model(config, name, "interleaved", (2048, 0), (plain, sparse))
 
 
-def read_v3(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
-    """The spec of a DeepSeek V3 config, and its RoPE."""
+def read_v3(config: Config, name: str) -> ModelSpec:
+    """The spec of a DeepSeek V3 config."""
     plain = plain_mlp(config)
     width = config.whole("moe_intermediate_size", 2048)
     sparse = with_experts(
@@ -79,12 +79,12 @@ def _model(
     pairing: str,
     usual: tuple[int, int],
     mlps: tuple[MlpSpec, MlpSpec],
-) -> tuple[ModelSpec, Rope | None]:
+) -> ModelSpec:
     """The model; usual = (its context, how many blocks have no experts)."""
     d = config.whole("hidden_size")
     layers = config.whole("num_hidden_layers", most=MOST_LAYERS)
     norm = NormSpec("rmsnorm", config.epsilon("rms_norm_eps", EPS), bias=False)
-    attention, rope = _attention(config, pairing)
+    attention = _attention(config, Keys(pairing=pairing, context=usual[0]))
     first = config.whole("first_k_dense_replace", usual[1], least=0)
     if config.whole("moe_layer_freq", 1) != 1:
         raise config.refuse("moe_layer_freq", "1")
@@ -93,7 +93,7 @@ def _model(
         BlockSpec(attention, plain if layer < first else sparse, norm, norm)
         for layer in range(layers)
     )
-    spec = ModelSpec(
+    return ModelSpec(
         name=name,
         vocab=config.whole("vocab_size"),
         d_model=d,
@@ -103,10 +103,9 @@ def _model(
         tied=config.flag("tie_word_embeddings", False),
         layout="out_in",
     )
-    return spec, rope
 
 
-def _attention(config: Config, pairing: str) -> tuple[AttentionSpec, Rope | None]:
+def _attention(config: Config, keys: Keys) -> AttentionSpec:
     """Latent attention: RoPE turns the last part of each head, the same for all heads' keys."""
     heads = config.whole("num_attention_heads")
     if (config.whole_or_none("num_key_value_heads") or heads) != heads:
@@ -114,18 +113,18 @@ def _attention(config: Config, pairing: str) -> tuple[AttentionSpec, Rope | None
     turned = config.whole("qk_rope_head_dim", 64)
     width = config.whole("qk_nope_head_dim", 128) + turned
     config.asked.update(("head_dim", "qk_head_dim"))  # both follow from these two
-    rope = read_rope(config, turned, base_keys=("rope_theta",))
+    rope = read_rope(config, turned, keys)
     if rope is None:
         raise config.refuse("qk_rope_head_dim", _("a number of entries to turn"))
     few = NormSpec("rmsnorm", EPS, bias=False)  # whatever rms_norm_eps says
     query_rank = config.whole_or_none("q_lora_rank", 1536)
     bias = config.flag("attention_bias", False)
-    attention = AttentionSpec(
+    return AttentionSpec(
         heads=heads,
         d_head=width,
         kv_heads=heads,
         scale=_scale(config, width),
-        rotary=replace(rope.spec, pairing=pairing),
+        rotary=rope,
         out_bias=bias,
         d_value=config.whole("v_head_dim", 128),
         latent=LatentSpec(
@@ -136,17 +135,14 @@ def _attention(config: Config, pairing: str) -> tuple[AttentionSpec, Rope | None
             down_bias=bias,
         ),
     )
-    return attention, rope
 
 
 def _scale(config: Config, width: int) -> Expression:
     """1/√width, times the square of 1 + mscale_all_dim/10 · ln factor where RoPE is scaled."""
-    table = config.within("rope_parameters") or config.within("rope_scaling")
-    plain = over_root(width)
-    if table is None or table.value("rope_type", "default", "type")[1] == "default":
+    table, plain = rope_table(config), over_root(width)
+    if table.value("rope_type", "default", "type")[1] == "default":
         return plain
-    more = table.value("mscale_all_dim", None)[1]
-    if not more or table.value("factor", None)[1] is None:
+    if not table.value("mscale_all_dim", None)[1]:
         return plain
     factor, more = table.positive("factor"), table.number("mscale_all_dim")
     if factor <= 1:

@@ -6,6 +6,7 @@ defaults.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from byhand.errors import SpecError, nearest
@@ -13,13 +14,16 @@ from byhand.files.mapped import shown
 from byhand.language import _
 from byhand.models.huggingface.config import Config
 from byhand.models.huggingface.decoders import DECODERS
+from byhand.models.huggingface.encoders import ENCODERS
+from byhand.models.huggingface.experts import EXPERTS
 from byhand.models.huggingface.family import Buffers, Family
 from byhand.models.huggingface.keys import check_unread
 from byhand.names.families import MODULES
 from byhand.names.modules import Names
 from byhand.spec import ModelSpec
 
-FAMILIES: dict[str, Family] = {**DECODERS}
+Tensors = Callable[[], Collection[str]]
+FAMILIES: dict[str, Family] = {**DECODERS, **EXPERTS, **ENCODERS}
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,11 @@ class Read:
     buffers: Buffers = field(default_factory=dict)
 
 
-def read_family(config: Config, name: str) -> Read:
-    """What the config describes; an InputError that names the key of anything unsupported."""
+def read_family(config: Config, name: str, tensors: Tensors = tuple) -> Read:
+    """What the config describes; an InputError that names the key of anything unsupported.
+
+    `tensors` tells the names of a folder's tensors, none where there is no folder.
+    """
     _key, kind = config.value("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
         words = kind[:80] if isinstance(kind, str) else ""
@@ -47,9 +54,12 @@ def read_family(config: Config, name: str) -> Read:
         )
     family = FAMILIES[kind]
     try:
-        spec = replace(family.read(config, name), family=family.names)
+        spec = family.read(config, name)
+        spec = replace(spec, family=spec.family or family.names)
+        if family.seen is not None and (there := tensors()):
+            spec = family.seen(spec, there)
     except SpecError as error:
         raise config.impossible(error) from None
     buffers = family.buffers(config, spec)
     notes = check_unread(config, kind)
-    return Read(spec, family.names, MODULES[family.names], notes, buffers)
+    return Read(spec, spec.family, MODULES[spec.family], notes, buffers)

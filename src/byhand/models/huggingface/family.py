@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from byhand.models.huggingface.config import Config
@@ -15,8 +15,12 @@ Buffers = Mapping[str, Data]  # by the last word of their names
 
 @dataclass(frozen=True)
 class Family:
-    """How a model_type is read: by whose names, its config, and what no file has."""
+    """How a model_type is read: by whose names, its config, and what no file has.
+
+    `seen` says what the names of a folder's tensors tell besides.
+    """
 
     names: str  # in names.families.MODULES
     read: Reader
     buffers: Callable[[Config, ModelSpec], Buffers] = lambda _config, _spec: {}
+    seen: Callable[[ModelSpec, Collection[str]], ModelSpec] | None = None

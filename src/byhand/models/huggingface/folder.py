@@ -69,6 +69,11 @@ def without_weights(path: Path) -> InputError:
     )
 
 
+def has_weights(folder: Path) -> bool:
+    """Whether the folder has safetensors files."""
+    return _there(folder / WEIGHTS) or _there(folder / INDEX)
+
+
 def stored_tensors(folder: Path) -> dict[str, Stored]:
     """Every tensor of the folder's weights by its name in the files."""
     if _there(folder / WEIGHTS):

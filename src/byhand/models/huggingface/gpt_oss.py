@@ -7,16 +7,25 @@ from fractions import Fraction
 
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, Config
-from byhand.models.huggingface.mixtures import SMALL, Body, Read, biased, windows_of
+from byhand.models.huggingface.mixtures import SMALL, Body, biased, windows_of
+from byhand.models.huggingface.rope import Keys
 from byhand.models.huggingface.routers import plain_mlp, with_experts
-from byhand.spec import AttentionSpec, MlpSpec
+from byhand.spec import AttentionSpec, MlpSpec, ModelSpec
 
 ALPHA, LIMIT = Fraction(1702, 1000), Fraction(7)
+ROPE = Keys(base=Fraction(150_000), context=131_072)
+YARN = {
+    "rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": False,
+    "original_max_position_embeddings": 4096,
+}  # fmt: skip  # where the config has none
 
 
-def read(config: Config, name: str) -> Read:
-    """The spec of a gpt-oss config, and its RoPE."""
-    body = Body.of(config, kv_heads=8, eps=SMALL, base=150_000, head_dim=True, d_head=64)
+def read(config: Config, name: str) -> ModelSpec:
+    """The spec of a gpt-oss config."""
+    if config.within("rope_parameters") is None and config.within("rope_scaling") is None:
+        said, config = config, Config(config.path, {**config.table, "rope_parameters": YARN})
+        config.asked = said.asked
+    body = Body.of(config, kv_heads=8, eps=SMALL, rope=ROPE, head_dim=True, d_head=64)
     bias = config.flag("attention_bias", True)
     attention = replace(biased(body.attention, bias, bias), sinks=True)
     window = config.whole_or_none("sliding_window", 128, most=LONGEST_CONTEXT)

@@ -1,165 +1,177 @@
-"""llama, with mistral, qwen2 and qwen3 of the same structure: RoPE, RMSNorm, a gated MLP."""
+"""llama, and families of the same structure: RoPE, RMSNorm, a gated MLP."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 
 from byhand.language import _
-from byhand.models.huggingface.activations import ACTIVATIONS
-from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
-from byhand.models.huggingface.rope import Keys, read_rope
-from byhand.spec import (
-    NO_NORM,
-    AttentionSpec,
-    BlockSpec,
-    MlpSpec,
-    ModelSpec,
-    NormSpec,
-    over_root,
+from byhand.models.huggingface.common import (
+    SMALL,
+    TINY,
+    Common,
+    factor,
+    layer_kinds,
+    over,
 )
-
-LAYER_TYPES = {"full_attention": False, "attention": False, "sliding_attention": True}
+from byhand.models.huggingface.config import LONGEST_CONTEXT, Config
+from byhand.spec import NO_NORM, BlockSpec, ModelSpec
 
 
 def read_llama(config: Config, name: str) -> ModelSpec:
     """The spec of a Llama config."""
+    common = Common(config)
     bias = config.flag("attention_bias", False)
-    return _gated(
-        config,
-        name,
-        context=2048,
-        kv_heads=None,
-        biases=(bias, bias),
-        mlp_bias=config.flag("mlp_bias", False),
-        windows=lambda _config, layers: [None] * layers,
-    )
+    return _llama(common, name, (bias, bias), mlp_bias=config.flag("mlp_bias", False))
 
 
 def read_mistral(config: Config, name: str) -> ModelSpec:
     """The spec of a Mistral config."""
-    return _gated(
-        config,
-        name,
-        context=4096 * 32,
-        kv_heads=8,
-        biases=(False, False),
-        windows=_mistral_windows,
-    )
+    common = Common(config, context=4096 * 32, kv_heads=8)
+    return _llama(common, name, windows=[common.window(4096)] * common.layers)
+
+
+def read_ministral(config: Config, name: str) -> ModelSpec:
+    """The spec of a Ministral config: a window in all layers, unless layer_types says otherwise."""
+    common = Common(config, context=4096 * 32, kv_heads=8)
+    sliding = common.window(4096) is not None
+    return _llama(common, name, windows=common.windows([sliding] * common.layers, 4096))
 
 
 def read_qwen2(config: Config, name: str) -> ModelSpec:
     """The spec of a Qwen 2 config."""
     config.asked.add("attention_bias")  # always present, whatever the config says
-    return _gated(
-        config,
-        name,
-        context=32_768,
-        kv_heads=32,
-        biases=(True, False),
-        windows=_qwen_windows,
-    )
+    common = Common(config, context=32_768, kv_heads=32)
+    return _llama(common, name, (True, False), windows=_qwen_windows(common))
 
 
 def read_qwen3(config: Config, name: str) -> ModelSpec:
     """The spec of a Qwen 3 config."""
+    common = Common(config, context=32_768, kv_heads=32, head_dim=128)
     bias = config.flag("attention_bias", False)
-    return _gated(
-        config,
+    return _llama(common, name, (bias, bias), windows=_qwen_windows(common), head_norms=True)
+
+
+def read_granite(config: Config, name: str) -> ModelSpec:
+    """The spec of a Granite config: a Llama with multipliers."""
+    common = Common(config)
+    bias = config.flag("attention_bias", False)
+    norm = common.rmsnorm()
+    attention = common.attention(
+        bias=bias,
+        out_bias=bias,
+        rotary=common.rope(),
+        scale=factor(config, "attention_multiplier"),
+    )
+    mlp = common.mlp("silu", bias=config.flag("mlp_bias", False))
+    add = factor(config, "residual_multiplier")
+    return common.spec(
         name,
-        context=32_768,
-        kv_heads=32,
-        d_head=128,
-        biases=(bias, bias),
-        windows=_qwen_windows,
-        head_norms=True,
+        [BlockSpec(attention, mlp, norm, norm, add_scale=add)] * common.layers,
+        norm,
+        embed_scale=factor(config, "embedding_multiplier"),
+        logit_scale=over(config, "logits_scaling"),
     )
 
 
-Windows = Callable[[Config, int], list[int | None]]
+def read_smollm3(config: Config, name: str) -> ModelSpec:
+    """The spec of a SmolLM 3 config: no RoPE in every fourth layer."""
+    common = Common(config, context=32_768, kv_heads=4)
+    turned = _turned_layers(config, common.layers)
+    used = config.flag("use_sliding_window", False)
+    window = common.window(None)
+    sliding = [used and window is not None and not turn for turn in turned]
+    windows = common.windows(sliding)
+    bias = config.flag("attention_bias", False)
+    rope, norm = common.rope(base=Fraction(2_000_000)), common.rmsnorm()
+    mlp = common.mlp("silu", bias=config.flag("mlp_bias", False))
+    blocks = [
+        BlockSpec(
+            common.attention(
+                bias=bias, out_bias=bias, rotary=rope if turn else None, window=window
+            ),
+            mlp, norm, norm,
+        )
+        for turn, window in zip(turned, windows, strict=True)
+    ]  # fmt: skip
+    return common.spec(name, blocks, norm, tied=True)
 
 
-def _gated(
-    config: Config,
+def read_helium(config: Config, name: str) -> ModelSpec:
+    """The spec of a Helium config: pairs of neighbours turn."""
+    common = Common(config, context=4096, kv_heads=20, head_dim=128)
+    norm = common.rmsnorm(Fraction(1, 10**8))
+    attention = common.attention(
+        bias=config.flag("attention_bias", False),
+        rotary=common.rope(base=Fraction(100_000), pairing="interleaved"),
+    )
+    mlp = common.mlp("silu", bias=config.flag("mlp_bias", False))
+    return common.spec(name, [BlockSpec(attention, mlp, norm, norm)] * common.layers, norm)
+
+
+def read_seed_oss(config: Config, name: str) -> ModelSpec:
+    """The spec of a Seed-OSS config."""
+    common = Common(config, context=524_288, kv_heads=8, head_dim=128, null_width=True)
+    biases = config.flag("attention_bias", True), config.flag("attention_out_bias", False)
+    return _llama(common, name, biases, mlp_bias=config.flag("mlp_bias", False))
+
+
+def read_arcee(config: Config, name: str) -> ModelSpec:
+    """The spec of an Arcee config: a Llama whose MLP has no gate."""
+    common = Common(config, context=4096)
+    bias = config.flag("attention_bias", False)
+    norm = common.rmsnorm(SMALL)
+    attention = common.attention(bias=bias, out_bias=bias, rotary=common.rope())
+    mlp = common.mlp("relu2", gated=False, bias=config.flag("mlp_bias", False))
+    return common.spec(name, [BlockSpec(attention, mlp, norm, norm)] * common.layers, norm)
+
+
+def _llama(
+    common: Common,
     name: str,
+    biases: tuple[bool, bool] = (False, False),  # of q, k and v; of out
     *,
-    context: int,  # default
-    kv_heads: int | None,  # default; None: as many as heads
-    biases: tuple[bool, bool],  # of q, k and v; of out
-    windows: Windows,
-    d_head: int | None = None,  # default; None: hidden_size / heads
     mlp_bias: bool = False,
+    windows: list[int | None] | None = None,
     head_norms: bool = False,
+    eps: Fraction = TINY,
 ) -> ModelSpec:
-    d = config.whole("hidden_size")
-    heads = config.whole("num_attention_heads")
-    layers = config.whole("num_hidden_layers", most=MOST_LAYERS)
-    width = config.whole("head_dim", d_head) if d_head else config.whole_or_none("head_dim")
-    if width is None:
-        if d % heads:
-            expected = _("a divisor of hidden_size, {d}").format(d=d)
-            raise config.refuse("num_attention_heads", expected, heads)
-        width = d // heads
-    norm = NormSpec("rmsnorm", config.epsilon("rms_norm_eps", Fraction(1, 1_000_000)), bias=False)
-    rope = read_rope(config, width, Keys(context=context))
-    mlp = MlpSpec(
-        d_ff=config.whole("intermediate_size"),
-        activation=config.word("hidden_act", "silu", ACTIVATIONS),
-        gated=True,
-        hidden_bias=mlp_bias,
-        gate_bias=mlp_bias,
-        out_bias=mlp_bias,
-    )
-    kv = config.whole_or_none("num_key_value_heads", kv_heads) or heads
+    norm = common.rmsnorm(eps)
+    rope = common.rope()
+    mlp = common.mlp("silu", bias=mlp_bias)
+    heads = norm if head_norms else NO_NORM
 
     def block(window: int | None) -> BlockSpec:
-        attention = AttentionSpec(
-            heads=heads,
-            d_head=width,
-            kv_heads=kv,
-            scale=over_root(width),
-            window=window,
-            rotary=rope,
-            q_norm=norm if head_norms else NO_NORM,
-            k_norm=norm if head_norms else NO_NORM,
-            q_bias=biases[0],
-            k_bias=biases[0],
-            v_bias=biases[0],
-            out_bias=biases[1],
-        )
+        attention = common.attention(
+            bias=biases[0], out_bias=biases[1], window=window, rotary=rope,
+            q_norm=heads, k_norm=heads,
+        )  # fmt: skip
         return BlockSpec(attention, mlp, norm, norm)
 
-    return ModelSpec(
-        name=name,
-        vocab=config.whole("vocab_size"),
-        d_model=d,
-        context=config.whole("max_position_embeddings", context, most=LONGEST_CONTEXT),
-        blocks=tuple(block(window) for window in windows(config, layers)),
-        final_norm=norm,
-        tied=config.flag("tie_word_embeddings", False),
-        layout="out_in",
-    )
+    every = windows or [None] * common.layers
+    return common.spec(name, [block(window) for window in every], norm)
 
 
-def _mistral_windows(config: Config, layers: int) -> list[int | None]:
-    return [config.whole_or_none("sliding_window", 4096, most=LONGEST_CONTEXT)] * layers
-
-
-def _qwen_windows(config: Config, layers: int) -> list[int | None]:
+def _qwen_windows(common: Common) -> list[int | None]:
     """Each layer's window: by layer_types, else from layer max_window_layers on."""
+    config = common.config
     used = config.flag("use_sliding_window", False)
     window = config.whole_or_none("sliding_window", 4096, most=LONGEST_CONTEXT)
     first = config.whole("max_window_layers", 28, least=0)
-    _key, types = config.value("layer_types", None)
-    if types is None:
-        return [window if used and layer >= first else None for layer in range(layers)]
-    known = ", ".join(LAYER_TYPES)
-    if not isinstance(types, list) or len(types) != layers:
-        expected = _("a list of {count}, each of {names}").format(count=layers, names=known)
-        raise config.refuse("layer_types", expected, types)
-    for kind in types:
-        if not isinstance(kind, str) or kind not in LAYER_TYPES:
-            raise config.refuse("layer_types", known, kind)
-        if LAYER_TYPES[kind] and (window is None or not used):
-            raise config.refuse("layer_types", _("use_sliding_window and sliding_window"), kind)
-    return [window if LAYER_TYPES[kind] else None for kind in types]
+    usual = [used and layer >= first for layer in range(common.layers)]
+    kinds = layer_kinds(config, usual)
+    if kinds is not usual and any(kinds) and (window is None or not used):
+        expected = _("use_sliding_window and sliding_window")
+        raise config.refuse("layer_types", expected, "sliding_attention")
+    return [window if sliding else None for sliding in kinds]
+
+
+def _turned_layers(config: Config, layers: int) -> list[bool]:
+    """Which layers have RoPE: as no_rope_layers says (1: it has), else all but every n-th."""
+    _key, found = config.value("no_rope_layers", None)
+    interval = config.whole("no_rope_layer_interval", 4)
+    if found is None:
+        return [bool((layer + 1) % interval) for layer in range(layers)]
+    if not isinstance(found, list) or len(found) != layers or any(x not in (0, 1) for x in found):
+        expected = _("a list of {count}, each 0 or 1").format(count=layers)
+        raise config.refuse("no_rope_layers", expected, found)
+    return [bool(x) for x in found]

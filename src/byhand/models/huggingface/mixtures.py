@@ -14,18 +14,19 @@ from typing import Any
 from byhand.expression import Expression, Number, Quotient
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
-from byhand.models.huggingface.rope import Rope, read_rope
+from byhand.models.huggingface.rope import Keys, read_rope
 from byhand.models.huggingface.routers import by_sigmoid, plain_mlp, with_experts
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 
 LAYER_TYPES = {"full_attention": False, "sliding_attention": True}
 SMALL, SMALLER = Fraction(1, 100_000), Fraction(1, 1_000_000)  # eps of norms
-Read = tuple[ModelSpec, Rope | None]
 
 
-def read_mixtral(config: Config, name: str) -> Read:
-    """The spec of a Mixtral config, and its RoPE."""
-    body = Body.of(config, kv_heads=8, eps=SMALL, base=1_000_000, head_dim=True)
+def read_mixtral(config: Config, name: str) -> ModelSpec:
+    """The spec of a Mixtral config."""
+    body = Body.of(
+        config, kv_heads=8, eps=SMALL, rope=Keys(base=Fraction(1_000_000)), head_dim=True
+    )
     window = config.whole_or_none("sliding_window", most=LONGEST_CONTEXT)
     names = ("num_local_experts", "num_experts")
     mlp = with_experts(config, plain_mlp(config), names, (8, 2))
@@ -33,8 +34,8 @@ def read_mixtral(config: Config, name: str) -> Read:
     return body.spec(config, name, 4096 * 32, lambda _layer: (attention, mlp))
 
 
-def read_qwen2_moe(config: Config, name: str) -> Read:
-    """The spec of a Qwen 2 MoE config, and its RoPE."""
+def read_qwen2_moe(config: Config, name: str) -> ModelSpec:
+    """The spec of a Qwen 2 MoE config."""
     body = Body.of(config, kv_heads=16, eps=SMALLER)
     bias = config.flag("qkv_bias", True)
     attention = replace(body.attention, q_bias=bias, k_bias=bias, v_bias=bias)
@@ -48,8 +49,8 @@ def read_qwen2_moe(config: Config, name: str) -> Read:
     return body.spec(config, name, 32_768, layer_of)
 
 
-def read_qwen3_moe(config: Config, name: str) -> Read:
-    """The spec of a Qwen 3 MoE config, and its RoPE."""
+def read_qwen3_moe(config: Config, name: str) -> ModelSpec:
+    """The spec of a Qwen 3 MoE config."""
     body = Body.of(config, kv_heads=4, eps=SMALLER, head_dim=True)
     bias = config.flag("attention_bias", False)
     window = None
@@ -63,8 +64,8 @@ def read_qwen3_moe(config: Config, name: str) -> Read:
     return body.spec(config, name, 32_768, lambda layer: (attention, mlps[layer]))
 
 
-def read_olmoe(config: Config, name: str) -> Read:
-    """The spec of an OLMoE config, and its RoPE: queries and keys are normalised as whole rows."""
+def read_olmoe(config: Config, name: str) -> ModelSpec:
+    """The spec of an OLMoE config: queries and keys are normalised as whole rows."""
     body = Body.of(config, kv_heads=None, eps=SMALL)
     bias = config.flag("attention_bias", False)
     clip = None if config.value("clip_qkv", None)[1] is None else config.positive("clip_qkv")
@@ -81,8 +82,8 @@ def read_olmoe(config: Config, name: str) -> Read:
     return body.spec(config, name, 4096, lambda _layer: (attention, mlp))
 
 
-def read_granitemoe(config: Config, name: str) -> Read:
-    """The spec of a Granite MoE config, and its RoPE: with multipliers along the stream."""
+def read_granitemoe(config: Config, name: str) -> ModelSpec:
+    """The spec of a Granite MoE config: with multipliers along the stream."""
     body = Body.of(config, kv_heads=None, eps=SMALLER)
     bias = config.flag("attention_bias", False)
     scale = _factor(config, "attention_multiplier")
@@ -102,9 +103,9 @@ def read_granitemoe(config: Config, name: str) -> Read:
     )
 
 
-def read_glm4_moe(config: Config, name: str) -> Read:
-    """The spec of a GLM 4 MoE config, and its RoPE: a choice by sigmoids, and a shared expert."""
-    body = Body.of(config, kv_heads=8, eps=SMALL, head_dim=True, share=Fraction(1, 2))
+def read_glm4_moe(config: Config, name: str) -> ModelSpec:
+    """The spec of a GLM 4 MoE config: a choice by sigmoids, and a shared expert."""
+    body = Body.of(config, kv_heads=8, eps=SMALL, rope=Keys(share=Fraction(1, 2)), head_dim=True)
     attention = biased(body.attention, config.flag("attention_bias", False), out=False)
     if config.flag("use_qk_norm", False):
         attention = replace(attention, q_norm=body.norm, k_norm=body.norm)
@@ -132,13 +133,12 @@ def read_glm4_moe(config: Config, name: str) -> Read:
 
 @dataclass(frozen=True)
 class Body:
-    """What the blocks of a model share: its width, its norm, its attention and its RoPE."""
+    """What the blocks of a model share: its width, its norm and its attention."""
 
     d: int
     layers: int
     norm: NormSpec
     attention: AttentionSpec
-    rope: Rope | None
 
     @classmethod
     def of(
@@ -147,10 +147,9 @@ class Body:
         *,
         kv_heads: int | None,  # default; None: as many as heads
         eps: Fraction,
-        base: int = 10_000,
+        rope: Keys = Keys(),  # noqa: B008 - it is frozen
         head_dim: bool = False,  # whether the config may give the width of a head
         d_head: int | None = None,  # default; None: hidden_size / heads
-        share: Fraction | None = None,  # of a head that RoPE turns; None: all of it
     ) -> Body:
         """The body that a config describes; the rest are the defaults of its family."""
         d = config.whole("hidden_size")
@@ -163,15 +162,14 @@ class Body:
                 raise config.refuse("num_attention_heads", expected, heads)
             width = d // heads
         norm = NormSpec("rmsnorm", config.epsilon("rms_norm_eps", eps), bias=False)
-        rope = read_rope(config, width, base_keys=("rope_theta",), share=share)
         attention = AttentionSpec(
             heads=heads,
             d_head=width,
             kv_heads=config.whole_or_none("num_key_value_heads", kv_heads) or heads,
             scale=over_root(width),
-            rotary=rope.spec if rope else None,
+            rotary=read_rope(config, width, rope),
         )
-        return cls(d, layers, norm, attention, rope)
+        return cls(d, layers, norm, attention)
 
     def spec(
         self,
@@ -181,13 +179,13 @@ class Body:
         layer_of: Callable[[int], tuple[AttentionSpec, MlpSpec]],
         add_scale: Expression | None = None,
         **more: Any,
-    ) -> Read:
+    ) -> ModelSpec:
         """The model of these layers; `context` is the default."""
         blocks = (
             BlockSpec(attention, mlp, self.norm, self.norm, add_scale=add_scale)
             for attention, mlp in map(layer_of, range(self.layers))
         )
-        spec = ModelSpec(
+        return ModelSpec(
             name=name,
             vocab=config.whole("vocab_size"),
             d_model=self.d,
@@ -198,7 +196,6 @@ class Body:
             layout="out_in",
             **more,
         )
-        return spec, self.rope
 
 
 def biased(attention: AttentionSpec, bias: bool, out: bool) -> AttentionSpec:

@@ -15,7 +15,7 @@ from byhand.errors import InputError, ShapeError, nearest
 from byhand.files.mapped import BLOCK, FLOATS, Stored, shown, sides
 from byhand.language import _
 from byhand.models.huggingface.families import Read
-from byhand.names.pieces import EXPERT, Form, Source
+from byhand.names.pieces import Form, Source
 from byhand.parameters import Parameter, parameters
 from byhand.spec import AttentionSpec
 from byhand.weights import Data, Tensor, Weights
@@ -34,8 +34,9 @@ class _Reader:
         self.stored = stored
         self.where = where
         names = read.names
-        prefixed = any(name.startswith(names.prefix) for name in stored)
-        self.prefix = names.prefix if prefixed else ""
+        every = (names.prefix, *names.prefixes)
+        there = (each for each in every if any(name.startswith(each) for name in stored))
+        self.prefix = next(there, "")
         self.head = next((head for head in names.heads if head in stored), names.heads[0])
         self.wanted = {p.name: p for p in parameters(read.spec)}
         found = {name: self.source(name) for name in self.wanted}
@@ -49,9 +50,7 @@ class _Reader:
 
     def files(self, name: str, source: Source) -> Iterator[str]:
         """The names of the tensors that a parameter is made of: one, or one for each expert."""
-        if EXPERT not in source.file:
-            return iter((source.file,))
-        return (source.file.replace(EXPERT, str(e)) for e in range(self.wanted[name].shape[0]))
+        return source.files(self.wanted[name].shape[0])
 
     def weights(self) -> Weights:
         self.complete()
@@ -92,7 +91,7 @@ class _Reader:
 
     def nothing_else(self) -> None:
         known = {file for name, source in self.sources.items() for file in self.files(name, source)}
-        known.add(self.head)  # a tied head may also be stored
+        known.update((self.head, *self.copies()))  # the embedding may be stored again
         leftovers = self.read.names.leftovers
         extra = [n for n in self.stored if n not in known and not leftovers.fullmatch(n)]
         if not extra:
@@ -171,19 +170,24 @@ class _Reader:
         parameter = self.wanted[name]
         stored = [self.stored[file] for file in self.files(name, source)]
         dtype = np.result_type(*{FLOATS[each.dtype] for each in stored})
-        head = self.stored.get(self.head)
-        if name == "embed.token" and self.read.spec.tied and head is not None:
-            self.fits(parameter, source, head)
-            both = stored[0], head
-            return Tensor.at(name, lambda: _tied(*both), parameter.shape, dtype)
+        again = [self.stored[file] for file in self.copies() if file in self.stored]
+        if name == "embed.token" and again:
+            for each in again:
+                self.fits(parameter, source, each)
+            return Tensor.at(name, lambda: _tied(stored[0], again), parameter.shape, dtype)
         return Tensor.at(name, self.opening(parameter, source, stored), parameter.shape, dtype)
+
+    def copies(self) -> list[str]:
+        """The tensors that hold the embedding again, where the file has them: a tied head's too."""
+        copies = [self.prefix + file for file in self.read.names.copies]
+        return [*copies, self.head] if self.read.spec.tied else copies
 
     def opening(
         self, parameter: Parameter, source: Source, stored: list[Stored]
     ) -> Callable[[], Data]:
         """What opens a parameter: a view of one tensor, or those of all experts, stacked."""
         form, attn = self.form(parameter), self.attention(parameter.name)
-        if EXPERT not in source.file:
+        if not source.stacked:
             return lambda: source.taken(stored[0].finite(), form, attn)
         return lambda: np.stack([source.taken(each.finite(), form, attn) for each in stored])
 
@@ -199,9 +203,16 @@ class _Reader:
         return made
 
 
-def _tied(embedding: Stored, head: Stored) -> Data:
-    """The embedding, after checking that the tied head holds the same numbers."""
-    ours, theirs = embedding.finite(), head.array()
+def _tied(embedding: Stored, copies: list[Stored]) -> Data:
+    """The embedding, after checking that a tied head and other copies hold the same numbers."""
+    ours = embedding.finite()
+    for copy in copies:
+        _check_the_same(ours, copy)
+    return ours
+
+
+def _check_the_same(ours: Data, copy: Stored) -> None:
+    theirs = copy.array()
     rows = max(1, BLOCK // max(1, ours.shape[1]))
     for start in range(0, len(ours), rows):
         differ = ours[start : start + rows] != theirs[start : start + rows]
@@ -210,12 +221,11 @@ def _tied(embedding: Stored, head: Stored) -> Data:
             at = (start + row, column)
             raise InputError(
                 _("config.json ties the head to the embedding, but the file holds another head"),
-                where=f"{head.where}[{at[0]},{at[1]}]",
+                where=f"{copy.where}[{at[0]},{at[1]}]",
                 expected=str(float(ours[at])),
                 found=str(float(theirs[at])),
                 hint=_("a model with a head of its own says tie_word_embeddings: false"),
             )
-    return ours
 
 
 def _some(names: list[str]) -> str:

@@ -29,17 +29,28 @@ class EachExpert:
         self.shape = shape
         self.dtype = dtype
         self._make = make
+        self._read: dict[int, list[tuple[Places, Data]]] = {}
 
     def rows(self, expert: int, places: Places = ALL) -> Data:
         """What an expert gives at some positions: (pos, width)."""
         if "whole" in self.__dict__:
-            return self.whole[expert][places]
-        return self._make(expert, places)
+            found: Data = self.whole[expert][places]
+        else:
+            found = self._make(expert, places)
+            self._read.setdefault(expert, []).append((places, found))
+        return found
 
     @cached_property
     def whole(self) -> Data:
-        """What all experts give at all positions."""
-        return np.stack([self._make(expert, ALL) for expert in range(len(self))])
+        """What all experts give at all positions.
+
+        Rows that were read stay as they were: a product of fewer rows may round otherwise.
+        """
+        found = np.stack([self._make(expert, ALL) for expert in range(len(self))])
+        for expert, read in self._read.items():
+            for places, rows in read:
+                found[expert][places] = rows
+        return found
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -63,4 +74,5 @@ def rows_of(x: Data | EachExpert, expert: int, places: Places = ALL) -> Data:
     """The rows of an expert at some positions; rows of (pos, width) are the same for all."""
     if isinstance(x, EachExpert):
         return x.rows(expert, places)
-    return x[places] if x.ndim == 2 else x[expert][places]
+    found: Data = (x if x.ndim == 2 else x[expert])[places]
+    return found

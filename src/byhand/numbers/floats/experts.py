@@ -61,10 +61,10 @@ class Experts(Learning):
     ) -> Array:
         def make(expert: int, places: Places) -> Data:
             more = None if bias is None else bias[expert]
+            rows = rows_of(x, expert, places)
             with self.silent():
-                return self.linear(
-                    rows_of(x, expert, places), weight[expert], bias=more, layout=layout
-                )
+                found: Data = self.linear(rows, weight[expert], bias=more, layout=layout)
+            return found
 
         outputs = weight.shape[2 if layout == "in_out" else 1]
         return EachExpert((len(weight), x.shape[-2], outputs), self.dtype, make)

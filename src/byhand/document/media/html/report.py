@@ -85,6 +85,10 @@ def _sheet(place: int, sheet: VerdictSheet) -> Markup:
     for count, (number, line) in enumerate(notable):
         parts.append(_finding(f"finding-{place}-{number}", line, opened=count < MOST_OPEN))
     parts += [element("h2", sheet.table.title, id=f"lines-{place}"), _table(place, sheet)]
+    if sheet.readings:
+        read = (element("li", element("code", name), " ", how) for name, how in sheet.readings)
+        parts.append(element("h2", _("How the dump was read")))
+        parts.append(element("ul", *read, class_="unmatched"))
     if sheet.unmatched:
         names = (element("li", element("code", name), " ", why) for name, why in sheet.unmatched)
         parts.append(element("h2", _("Names that were left aside")))

@@ -11,7 +11,8 @@
                                          "evidence": {"entries", "lines", "without", "fitted",
                                                       "left", "alike"}}],
                            "described": [sentence], "ask": step}],
-                "unmatched": [{"name", "source", "reason", "hint", "misfit"}]}]}
+                "unmatched": [{"name", "source", "reason", "hint", "misfit"}],
+                "readings": [{"name", "how", "count"}]}]}
 
 `near`: as near to what is expected as rounding usually leaves it, where that is known.
 `follows`: no line was found that does not follow.  `passed`: moreover, something was judged, and
@@ -35,7 +36,8 @@ def write_json(marking: Marking, to: TextIO, **further: Any) -> None:
     """Writes the document, one marked line on each line; `further` is added at its end."""
     data = document_of(marking)
     texts = data.pop("texts")
-    write_document({**data, **further, "texts": texts}, to, ("texts", "lines", "unmatched"))
+    one_a_line = ("texts", "lines", "unmatched", "readings")
+    write_document({**data, **further, "texts": texts}, to, one_a_line)
 
 
 def document_of(marking: Marking) -> dict[str, Any]:
@@ -61,6 +63,7 @@ def _text(text: MarkedText) -> dict[str, Any]:
         "first_error": None if first is None else first.address,
         "lines": [_line(line) for line in text.lines],
         "unmatched": plain(text.unmatched),
+        "readings": plain(text.readings),
     }
 
 

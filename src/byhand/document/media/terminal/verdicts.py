@@ -15,6 +15,7 @@ from byhand.document.parts.verdicts import (
     VerdictLine,
     VerdictReport,
     VerdictRun,
+    VerdictSheet,
     VerdictTable,
 )
 from byhand.document.words import HARD_SPACE
@@ -57,6 +58,16 @@ def report_lines(report: VerdictReport, width: int, ink: Ink) -> Iterator[str]:
         yield from _tally(sheet.tally, width, ink)
         yield ""
         yield from table_lines(sheet.table, width, ink)
+        yield from _readings(sheet, width, ink)
+
+
+def _readings(sheet: VerdictSheet, width: int, ink: Ink) -> Iterator[str]:
+    """How the arrays of a dump were read, a line for each kind."""
+    if sheet.readings:
+        yield ""
+        yield INDENT + ink(_("how the dump was read"), "quiet")
+    for name, how in sheet.readings:
+        yield from broken(f"{name}: {how}", width, INDENT * 2, INDENT * 4)
 
 
 def _heading(title: str, width: int, ink: Ink) -> Iterator[str]:

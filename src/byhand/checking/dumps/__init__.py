@@ -1,0 +1,55 @@
+"""Dumps of engines, read in byhand's names and axes.
+
+    view       what a dump is read against; arrays cut and turned
+    packed     vLLM and SGLang: packed projections, tuples, deferred residuals
+    ggml       llama.cpp: names of its graph, its order of axes and of pairs
+    paths      nested names, Flax, ONNX
+    outputs    hidden_states.N and attentions.N
+    name_maps  names that a file explains
+
+An entry becomes one entry or several, under addresses of byhand, each with how it was read.  What
+is read by its name alone stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from byhand.checking.claims import Entry, Unmatched
+from byhand.checking.dumps.ggml import read_ggml
+from byhand.checking.dumps.name_maps import NameMap
+from byhand.checking.dumps.outputs import read_output
+from byhand.checking.dumps.packed import read_packed
+from byhand.checking.dumps.paths import read_path
+from byhand.checking.dumps.view import View
+
+WAYS = (read_output, read_packed, read_ggml, read_path)
+
+
+def reread(
+    entries: Iterable[Entry], view: View, names: NameMap | None = None
+) -> tuple[list[Entry], list[Unmatched]]:
+    """The entries under addresses of byhand, and those that stand for no step."""
+    kept: list[Entry] = []
+    left: list[Unmatched] = []
+    for entry in entries:
+        for each in _read(entry, view, names):
+            if isinstance(each, Entry):
+                kept.append(each)
+            else:
+                left.append(each)
+    return kept, left
+
+
+def _read(entry: Entry, view: View, names: NameMap | None) -> list[Entry | Unmatched]:
+    if names is not None and (found := names.read(entry, view)) is not None:
+        return found
+    if entry.problem is not None or entry.name in view.plan.known or entry.given:
+        return [entry]
+    for way in WAYS:
+        if (found := way(entry, view)) is not None:
+            return found
+    return [entry]
+
+
+__all__ = ["NameMap", "View", "reread"]

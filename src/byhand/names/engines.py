@@ -1,0 +1,261 @@
+"""Steps under the names of engines: vLLM, llama.cpp, MLX, Flax and ONNX.
+
+llama.cpp names the tensors of its graph: `LLAMA_CPP` is the whole knowledge, a row a step.  The
+others keep the module names of `transformers`, each in its own spelling, so their names are made
+from those of the family:
+
+    vllm    model.layers.0.mlp                                  but for what vLLM packs or fuses
+    mlx     model.layers.0.mlp
+    flax    intermediates/model/layers/0/mlp/__call__/0         of capture_intermediates
+    onnx    /model/layers.0/mlp/down_proj/MatMul_output_0       of torch.onnx: the last operation
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from byhand.spec import BlockSpec, ModelSpec, NormSpec
+
+ENGINES = ("vllm", "llama.cpp", "mlx", "flax", "onnx")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorName:
+    """A tensor of llama.cpp's graph, `-L` with the number of its layer behind it, and its step.
+
+    Several addresses, separated by blanks, are alternatives: a model has one of them.  `axes` are
+    the sides of the array as NumPy has them, the last one running fastest; ggml counts them the
+    other way round.
+    """
+
+    name: str
+    address: str
+    axes: str  # one group of axes a side: "pos head·d_head"
+    what: str
+    when: str = ""  # what must be true of the block
+
+
+# fmt: off
+LLAMA_CPP = (
+    TensorName("inp_embd", "embed.token", "pos d", "rows of the token table", "unscaled"),
+    TensorName("inp_scaled", "embed.token", "pos d", "the same, scaled", "scaled"),
+    TensorName("pos_embd", "embed.position", "pos d", "rows of the position table"),
+    TensorName("inpL", "stream.0", "pos d", "what enters the first block"),
+    TensorName("inp_norm", "embed.norm.out", "pos d", "norm of the embeddings"),
+    TensorName("attn_norm-L", "block.L.attn.norm.out", "pos d", "first norm", "pre"),
+    TensorName("wqkv-L", "block.L.attn.qkv", "pos packed", "q, k and v packed", "no_qkv_bias"),
+    TensorName("wqkv_b-L", "block.L.attn.qkv", "pos packed", "the same with its bias", "qkv_bias"),
+    TensorName("Qcur-L", "block.L.attn.q_rotated block.L.attn.q", "pos head·d_head",
+               "queries: before RoPE and after it"),
+    TensorName("Kcur-L", "block.L.attn.k_rotated block.L.attn.k", "pos kv_head·d_head",
+               "keys: before RoPE and after it"),
+    TensorName("Vcur-L", "block.L.attn.v", "pos kv_head·d_head", "values"),
+    TensorName("Qcur_normed-L", "block.L.attn.q_norm", "pos head·d_head", "norm of queries"),
+    TensorName("Kcur_normed-L", "block.L.attn.k_norm", "pos kv_head·d_head", "norm of keys"),
+    TensorName("Qcur_clamped-L", "block.L.attn.q_clipped", "pos head·d_head", "queries, clipped"),
+    TensorName("Kcur_clamped-L", "block.L.attn.k_clipped", "pos kv_head·d_head", "keys, clipped"),
+    TensorName("Vcur_clamped-L", "block.L.attn.v_clipped", "pos kv_head·d_head",
+               "values, clipped"),
+    TensorName("kq-L", "block.L.attn.scores", "head query key", "scores, not yet scaled or masked",
+               "plain_scores"),
+    TensorName("kq_soft_max-L", "block.L.attn.weights", "head query key", "softmax of the scores"),
+    TensorName("kq_soft_max_ext-L", "block.L.attn.weights", "head query key",
+               "the same in older versions"),
+    TensorName("kqv-L", "block.L.attn.mixed", "head pos d_head", "weighted sums of values"),
+    TensorName("kqv_out-L", "block.L.attn.mixed", "pos head·d_head",
+               "the same, heads side by side"),
+    TensorName("kqv_merged_cont-L", "block.L.attn.mixed", "pos head·d_head",
+               "the same in older versions"),
+    TensorName("attn_out-L", "block.L.attn.out", "pos d", "what attention adds"),
+    TensorName("attn_post_norm-L", "block.L.attn.after.out", "pos d", "norm after attention",
+               "attn_after"),
+    TensorName("ffn_inp-L", "block.L.attn.add", "pos d", "the stream after attention", "middle"),
+    TensorName("sa_out-L", "block.L.attn.add", "pos d", "the same in Gemma", "middle"),
+    TensorName("ffn_norm-L", "block.L.mlp.norm.out", "pos d", "second norm", "pre"),
+    TensorName("attn_post_norm-L", "block.L.mlp.norm.out", "pos d", "second norm of gpt-oss",
+               "no_attn_after"),
+    TensorName("ffn_gate-L", "block.L.mlp.gate", "pos d_ff", "gate", "gated no_gate_bias"),
+    TensorName("ffn_gate_b-L", "block.L.mlp.gate", "pos d_ff", "gate with its bias",
+               "gated gate_bias"),
+    TensorName("ffn_up-L", "block.L.mlp.hidden", "pos d_ff", "what the gate multiplies, or hidden",
+               "no_hidden_bias"),
+    TensorName("ffn_up_b-L", "block.L.mlp.hidden", "pos d_ff", "the same with its bias",
+               "hidden_bias"),
+    TensorName("ffn_silu-L", "block.L.mlp.act", "pos d_ff", "SiLU: of the gate, or of a plain MLP"),
+    TensorName("ffn_gelu-L", "block.L.mlp.act", "pos d_ff", "GELU, likewise"),
+    TensorName("ffn_relu-L", "block.L.mlp.act", "pos d_ff", "ReLU, likewise", "not_squared"),
+    TensorName("ffn_sqr(relu)-L", "block.L.mlp.act", "pos d_ff", "ReLU²", "squared"),
+    TensorName("ffn_gate_par-L", "block.L.mlp.gated", "pos d_ff", "act · hidden", "gated"),
+    TensorName("ffn_swiglu-L", "block.L.mlp.gated", "pos d_ff", "the same in one kernel", "gated"),
+    TensorName("ffn_geglu-L", "block.L.mlp.gated", "pos d_ff", "the same with GELU", "gated"),
+    TensorName("ffn_reglu-L", "block.L.mlp.gated", "pos d_ff", "the same with ReLU", "gated"),
+    TensorName("ffn_moe_logits-L", "block.L.mlp.router", "pos expert", "the router's scores",
+               "no_router_bias"),
+    TensorName("ffn_moe_logits_biased-L", "block.L.mlp.router", "pos expert",
+               "the same with their bias", "router_bias"),
+    TensorName("ffn_moe_probs-L", "block.L.mlp.router_scores", "pos expert",
+               "their sigmoids, where it scores by these", "sigmoid"),
+    TensorName("ffn_moe_probs_biased-L", "block.L.mlp.ranked", "pos expert",
+               "what experts are chosen by"),
+    TensorName("ffn_moe_topk-L", "block.L.mlp.chosen", "pos chosen", "ids of the chosen experts"),
+    TensorName("ffn_moe_weights-L", "block.L.mlp.shares", "pos chosen", "their shares",
+               "shares_plain"),
+    TensorName("ffn_moe_weights_softmax-L", "block.L.mlp.shares", "pos chosen", "their shares",
+               "shares_normalised"),
+    TensorName("ffn_moe_weights_norm-L", "block.L.mlp.shares", "pos chosen", "their shares",
+               "shares_normalised"),
+    TensorName("ffn_moe_weights_scaled-L", "block.L.mlp.shares", "pos chosen", "their shares",
+               "shares_scaled"),
+    TensorName("ffn_moe_gate-L", "block.L.mlp.gate", "pos chosen d_ff", "gates of the chosen",
+               "no_gate_bias"),
+    TensorName("ffn_moe_gate_biased-L", "block.L.mlp.gate", "pos chosen d_ff",
+               "gates of the chosen", "gate_bias"),
+    TensorName("ffn_moe_up-L", "block.L.mlp.hidden", "pos chosen d_ff", "hidden of the chosen",
+               "no_hidden_bias"),
+    TensorName("ffn_moe_up_biased-L", "block.L.mlp.hidden", "pos chosen d_ff",
+               "hidden of the chosen", "hidden_bias"),
+    TensorName("ffn_moe_gate_par-L", "block.L.mlp.gated", "pos chosen d_ff", "act · hidden"),
+    TensorName("ffn_moe_swiglu-L", "block.L.mlp.gated", "pos chosen d_ff", "act · hidden"),
+    TensorName("ffn_moe_geglu-L", "block.L.mlp.gated", "pos chosen d_ff", "act · hidden"),
+    TensorName("ffn_moe_swiglu_oai-L", "block.L.mlp.gated", "pos chosen d_ff", "act · hidden"),
+    TensorName("ffn_moe_down-L", "block.L.mlp.answers", "pos chosen d", "answers of the chosen",
+               "no_out_bias"),
+    TensorName("ffn_moe_down_biased-L", "block.L.mlp.answers", "pos chosen d",
+               "answers of the chosen", "out_bias"),
+    TensorName("ffn_moe_out-L", "block.L.mlp.combined block.L.mlp.out", "pos d",
+               "their sum by shares", "experts"),
+    TensorName("ffn_shexp-L", "block.L.mlp.shared.out", "pos d", "the shared expert's answer"),
+    TensorName("ffn_shexp_gate_inp-L", "block.L.mlp.shared.score", "pos one", "its score"),
+    TensorName("ffn_shexp_gate-L", "block.L.mlp.shared.share", "pos one", "its share"),
+    TensorName("ffn_shexp_out-L", "block.L.mlp.shared.weighed", "pos d", "its answer by its share"),
+    TensorName("ffn_out-L", "block.L.mlp.out", "pos d", "what the MLP adds"),
+    TensorName("ffn_post_norm-L", "block.L.mlp.after.out", "pos d", "norm after the MLP"),
+    TensorName("l_out-L", "stream.L+1", "pos d", "what leaves block L"),
+    TensorName("norm", "final.norm.normalized", "pos d", "last norm, before gain and bias",
+               "last"),
+    TensorName("result_norm", "final.norm.out", "pos d", "last norm"),
+    TensorName("result_embd", "final.norm.out", "pos d", "the same, of an encoder"),
+    TensorName("result_output", "logits", "pos vocab", "logits"),
+)
+# fmt: on
+
+
+def tensor_names(spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[str, TensorName]]:
+    """(address of a step, llama.cpp's name of it), L filled in, in spine order."""
+    for row in LLAMA_CPP:
+        layers = range(len(spec.blocks)) if "-L" in row.name else (None,)
+        for layer in layers:
+            if not facts(spec, layer).issuperset(row.when.split()):
+                continue
+            for address in row.address.split():
+                step = known.get(_at(address, layer))
+                if step is not None:
+                    yield (
+                        step,
+                        TensorName(_at(row.name, layer), _at(address, layer), row.axes, row.what),
+                    )
+                    break
+
+
+def facts(spec: ModelSpec, layer: int | None) -> set[str]:
+    """What is true of a model and of one of its blocks, in the words of `TensorName.when`."""
+    found = {"last", "scaled" if spec.embed_scale is not None else "unscaled"}
+    if layer is None:
+        return found
+    block = spec.blocks[layer]
+    found |= {block.norm_place, _yes(_there(block.attn_after), "attn_after")}
+    if block.attention is not None:
+        attn = block.attention
+        found.add(_yes(attn.q_bias, "qkv_bias"))
+        if attn.cap is None and not (attn.alibi or attn.score_table or attn.relative):
+            found.add("plain_scores")
+    return found | _facts_of_mlp(block)
+
+
+def _facts_of_mlp(block: BlockSpec) -> set[str]:
+    mlp = block.mlp
+    if mlp is None:
+        return set()
+    found = {
+        "parallel" if block.parallel else "middle",
+        "gated" if mlp.gated else "plain",
+        "squared" if mlp.activation == "relu2" else "not_squared",
+        _yes(mlp.gate_bias, "gate_bias"),
+        _yes(mlp.hidden_bias, "hidden_bias"),
+        _yes(mlp.out_bias, "out_bias"),
+        _yes(mlp.router_bias, "router_bias"),
+    }
+    if mlp.experts is not None:
+        shares = "normalised" if mlp.normalised else "plain"
+        found |= {"experts", "shares_scaled" if mlp.share_scale != 1 else f"shares_{shares}"}
+    if mlp.scoring == "sigmoid":
+        found.add("sigmoid")
+    return found
+
+
+def _yes(there: bool, word: str) -> str:
+    return word if there else f"no_{word}"
+
+
+def _there(norm: NormSpec) -> bool:
+    return norm.kind != "none"
+
+
+_LAYER = re.compile(r"\bL(\+1)?(?!\w)")
+
+
+def _at(template: str, layer: int | None) -> str:
+    if layer is None:
+        return template
+    return _LAYER.sub(lambda match: str(layer + bool(match.group(1))), template)
+
+
+# ------------------------------------------------------------------ names made from modules
+
+
+FUSED = re.compile(  # what vLLM packs, fuses or gives as a tuple: it has no name of one step
+    r".*\.(?:self_attn|attn)\.(?:q_proj|k_proj|v_proj)|.*\.mlp\.(?:gate_proj|up_proj|act_fn)"
+    r"|.*\.(?:layers|h)\.\d+|lm_head"
+)
+
+
+def of_module(style: str, module: str, op: str = "", bias: bool = False) -> str | None:
+    """An engine's name of what a module of `transformers` gives; None where it has none.
+
+    `op` is the operation of the step, `bias` whether it adds a bias: ONNX names the last operation.
+
+    >>> of_module("flax", "model.layers.0.mlp")
+    'intermediates/model/layers/0/mlp/__call__/0'
+    >>> of_module("onnx", "model.layers.0.mlp.down_proj", "linear", bias=True)
+    '/model/layers.0/mlp/down_proj/Add_output_0'
+    """
+    if style == "mlx":
+        return "model." + module.removeprefix("transformer.") if _gpt2(module) else module
+    if style == "vllm":
+        return None if FUSED.fullmatch(module) else module
+    if style == "flax":
+        return "intermediates/" + module.replace(".", "/") + "/__call__/0"
+    last = _ONNX.get(op)
+    if last is None or module == "lm_head":  # what the graph gives has a name of its own
+        return None
+    if op == "linear" and bias:
+        last = "Add"
+    return f"/{onnx_path(module)}/{last}_output_0"
+
+
+_ONNX = {"linear": "MatMul", "affine": "Mul_1", "embed": "Gather"}
+
+
+def _gpt2(module: str) -> bool:
+    return module.startswith("transformer.")
+
+
+def onnx_path(module: str) -> str:
+    """A module's path in ONNX names: a number stays with the list it counts in.
+
+    >>> onnx_path("model.layers.0.mlp.down_proj")
+    'model/layers.0/mlp/down_proj'
+    """
+    return re.sub(r"/(\d+)(?=/|$)", r".\1", module.replace(".", "/"))
