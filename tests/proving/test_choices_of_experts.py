@@ -143,3 +143,25 @@ def test_a_proven_generation_goes_on_behind_a_tie() -> None:
     plain = byhand.generate(model, TEXT, count=3, numbers="float64")
     assert [one.id for one in made.choices] == [one.id for one in plain.choices]
     assert all(one.proven for one in made.choices)
+
+
+@pytest.mark.parametrize("precision", ["exact", "float32"])
+def test_of_tied_experts_a_claim_may_choose_any_and_the_tie_is_told(precision: str) -> None:
+    model = parse_model(PENCIL, "tie.yaml")
+    for first, others in (([1, 1, 0], "right"), ([1, 0, 1], "right"), ([0, 1, 1], "error here")):
+        claims = {CHOSEN: [first, [0, 1, 1]]}
+        (line,) = byhand.check(model, claims, text="a b", precision=precision)
+        assert line.verdict.value == others
+        told = "experts 1, 2 have equal scores at position 0: any of them may answer"
+        assert line.tied == (told if others == "right" else "")
+
+
+def test_experts_tied_by_their_weights_are_told_in_a_large_model_too() -> None:
+    model = mixtral(block__0__mlp__router=alike)
+    claimed = np.asarray(byhand.trace(model, TEXT, numbers="float32")[CHOSEN]).copy()
+    claimed[:, [1, 2]] = claimed[:, [2, 1]]
+    (line,) = byhand.check(model, {CHOSEN: claimed}, text=TEXT, precision="float32")
+    assert line.verdict.value == "right" and line.tied.startswith("experts 1, 2 have equal scores")
+    claimed[0] = [1, 1, 1, 1]
+    (line,) = byhand.check(model, {CHOSEN: claimed}, text=TEXT, precision="float32")
+    assert line.verdict.value != "right" and not line.tied
