@@ -232,9 +232,10 @@ def check(
     `claims` are files (YAML, JSON, CSV, xlsx, npz, safetensors, a folder of golden files or of npy
     files, the text of llama-eval-callback), mappings of names to arrays, or what `byhand.capture`
     recorded.  Names are byhand's, TransformerLens's, Hugging Face's or those of vLLM, llama.cpp,
-    MLX, Flax and ONNX; `names`, a file or a mapping, explains any others.  The loss is judged by
-    the `target`.  `precision` is what the claimant worked in ("float32", "bfloat16",
-    "transformers:bfloat16", "decimals:2"); without it, the claims tell.
+    MLX, Flax and ONNX; `names`, a file or a mapping, explains any others.
+
+    The loss is judged by the `target`.  `precision` is what the claimant worked in ("float32",
+    "bfloat16", "transformers:bfloat16", "decimals:2"); without it, the claims tell.
     Updates are judged by the `optimizer`, "adamw lr=0.001 weight_decay=0.1 step=1" for example.
     Without `suspects`, no cause is looked for.  Without any claims, those of the document that a
     built-in model comes from are checked.  Claims are judged in numbers that bound every rounding,

@@ -51,7 +51,7 @@ def mark(
     replay: Replay | None = None
     for sheet in _joined([read_claims(source) for source in claims]):
         sheet = sheet if optimizer is None else replace(sheet, optimizer=optimizer)
-        rows = match(sheet, model, text, target, names, source=source, segments=segments)
+        rows = match(sheet, model, text, target, source=source, segments=segments, names=names)
         batch: list[MarkedText] = []
         for claimed in rows:
             marked, replay = judge_text(

@@ -238,8 +238,8 @@ def of_module(style: str, module: str, op: str = "", bias: bool = False) -> str 
     if style == "flax":
         return "intermediates/" + module.replace(".", "/") + "/__call__/0"
     last = _ONNX.get(op)
-    if last is None or module == "lm_head":
-        return "logits_output" if module == "lm_head" and False else None
+    if last is None or module == "lm_head":  # what the graph gives has a name of its own
+        return None
     if op == "linear" and bias:
         last = "Add"
     return f"/{onnx_path(module)}/{last}_output_0"

@@ -318,7 +318,7 @@ def _of_the_chosen(entry: Entry, row: TensorName, layer: str, view: View) -> Rea
     if step.axes[-1] == "expert":  # (pos, expert)
         values, claimed, wide = values[..., 0], claimed[..., 0], wide[..., 0]
     else:  # (expert, pos, …)
-        values, claimed, wide = (each.swapaxes(0, 1) for each in (values, claimed, wide))
+        values, claimed, wide = values.swapaxes(0, 1), claimed.swapaxes(0, 1), wide.swapaxes(0, 1)
     how = _("of the chosen experts, in the order of ffn_moe_topk")
     changed = replace(entry, values=values, claimed=claimed, slack=wide)
     return [called(changed, row.address, how)]

@@ -3,8 +3,9 @@
 Their modules are called as those of `transformers`, but
 
     qkv_proj, gate_up_proj   give q, k and v (gate and up) side by side
-    a norm                   is given what is added and the residual: it gives (normed, their sum)
-    a layer                  gives (what the MLP adds, the stream before it): their sum is the stream
+    a norm                   reads what is added and the residual, and gives (normed, their sum)
+    a layer                  gives (what the MLP adds, the stream before that): the stream is
+                             their sum
     rotary_emb               gives (q, k) after RoPE
     attn                     is the attention kernel: what it gives goes into o_proj
     act_fn                   gives act(gate) · up

@@ -2,7 +2,7 @@
 
     intermediates/model/layers/0/mlp/__call__/0     Flax, as capture_intermediates nests it
     params/model/layers/0/mlp/up_proj/kernel        its weights: kernels are (in, out)
-    /model/layers.0/mlp/up_proj/MatMul_output_0     ONNX, as torch.onnx names what an operation gives
+    /model/layers.0/mlp/up_proj/MatMul_output_0     ONNX: what an operation of torch.onnx gives
 
 Of the operations inside a module, those that are steps are read: a product with its bias, the parts
 of a norm, scores, weights and mixed values of attention, sums of the stream.

@@ -57,10 +57,8 @@ def read_npy_folder(path: Path) -> Sheet | None:
 
 
 def _npy_files(path: Path) -> Iterator[Path]:
-    count = 0
-    for file in path.rglob("*.npy"):
-        count += 1
-        if count > MOST_FILES:
+    for count, file in enumerate(path.rglob("*.npy")):
+        if count >= MOST_FILES:
             raise InputError(
                 _("the folder has too many files"),
                 where=str(path),

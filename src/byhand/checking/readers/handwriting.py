@@ -7,11 +7,9 @@ floats that a program printed in full, and `matches` finds the steps of the name
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
 from byhand.checking.readers.numerals import BLANK, Numeral, blank, numeral
 from byhand.checking.readers.printed_floats import floats_of
 from byhand.errors import InputError, ModelFileError, ShapeError
-from byhand.files import scalars, tree
+from byhand.files import scalars
 from byhand.files.tree import List, Node, Scalar, Table, describe
 from byhand.language import _
 
@@ -37,7 +35,8 @@ def sheet_of(source: str, table: Table) -> Sheet:
     """The sheet of a table: claims under `claims`, or beside the heading's keys."""
     claims = _lines(table, CLAIMS)
     if claims is None:
-        claims = {k: node for k, node in table.entries.items() if k not in (*HEADING, GIVEN)}
+        lines = {k: node for k, node in table.entries.items() if k not in (*HEADING, GIVEN)}
+        claims = dict(_flat(lines))
     else:
         table.only(*HEADING, CLAIMS, GIVEN)
     given = _lines(table, GIVEN) or {}
@@ -69,11 +68,20 @@ def _lines(table: Table, key: str) -> Mapping[str, Node] | None:
     """The lines under a key; None without the key."""
     node = table.get(key)
     if node is None or isinstance(node, Table):
-        return None if node is None else node.entries
+        return None if node is None else dict(_flat(node.entries))
     raise node.wrong(
         _("claims are a table") if key == CLAIMS else _("what is given is a table"),
         expected=_("addresses with their values, one a line"),
     )
+
+
+def _flat(lines: Mapping[str, Node], before: str = "") -> Iterator[tuple[str, Node]]:
+    """The lines; those of nested tables by their paths: layers/0/mlp."""
+    for name, node in lines.items():
+        if isinstance(node, Table) and node.entries:
+            yield from _flat(node.entries, f"{before}{name}/")
+        else:
+            yield before + name, node
 
 
 def _heading(table: Table, *keys: str) -> str | None:
@@ -210,35 +218,7 @@ def _leaves(node: Node, shape: tuple[int, ...]) -> Iterator[Scalar | None]:
         yield node
 
 
-# ------------------------------------------------------------------ YAML and JSON
-
-
-_QUESTION = re.compile(rb"[\[,:]\s*\?\s*(?:[,\]]|$)", re.MULTILINE)
-
-
-def read_text(path: Path) -> Sheet:
-    """The claims of a YAML or JSON file."""
-    try:
-        if path.suffix.lower() == ".json" and is_polygraphy(path):
-            return read_polygraphy(path)
-        table = tree.load(path)
-        if ARRAYS in table.entries:
-            return sheet_of_manifest(path, table)
-        return sheet_of(str(path), table)
-    except ModelFileError as error:
-        ours = as_claims_error(error)
-        if ours.hint is None and _lone_question_mark(path):
-            ours.hint = _("a blank is written _; a lone ? has another meaning in YAML")
-        raise ours from None
-
-
-def _lone_question_mark(path: Path) -> bool:
-    """Whether a lone ? may be the reason why YAML cannot read the file."""
-    try:
-        with path.open("rb") as file:
-            return _QUESTION.search(file.read(tree.LARGEST_FILE)) is not None
-    except OSError:
-        return False
+# ------------------------------------------------------------------ errors
 
 
 def as_claims_error(error: ModelFileError) -> InputError:

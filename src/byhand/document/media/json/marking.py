@@ -38,9 +38,8 @@ def write_json(marking: Marking, to: TextIO, **further: Any) -> None:
     """Writes the document, one marked line on each line; `further` is added at its end."""
     data = document_of(marking)
     texts = data.pop("texts")
-    write_document(
-        {**data, **further, "texts": texts}, to, ("texts", "lines", "unmatched", "readings")
-    )
+    one_a_line = ("texts", "lines", "unmatched", "readings")
+    write_document({**data, **further, "texts": texts}, to, one_a_line)
 
 
 def document_of(marking: Marking) -> dict[str, Any]:
