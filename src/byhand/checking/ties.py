@@ -33,7 +33,7 @@ class Ties:
 
         Of equal scores, any may be chosen.
         """
-        told = self._told(line, judged)
+        told = self._told(line, judged) if judged.possible else None
         if told is None or judged.open is None:
             return judged, ""
         free = judged.open
