@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # nothing is worked out here
     from byhand.evaluate import Job, Progress
 
 IDS = np.dtype(np.int64)
-SMALL = ("tokens", "target", "next", "loss")  # always kept
+SMALL = ("tokens", "source", "target", "next", "loss")  # always kept
 MOST_TEXT = 50_000  # enclosures that are also written as text
 METADATA = {"format": FORMAT, "version": str(VERSION)}
 
