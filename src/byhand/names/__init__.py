@@ -24,10 +24,11 @@ from fnmatch import fnmatchcase
 
 from byhand.errors import UsageError, nearest
 from byhand.language import _
+from byhand.names.derived import HUGGING_FACE, derived_pairs
 from byhand.spec import BlockSpec, ModelSpec
 
 FOREIGN = ("transformer_lens", "transformer_bridge", "gpt2", "llama", "gpt_neox")
-STYLES = ("byhand", *FOREIGN)
+STYLES = ("byhand", *FOREIGN, HUGGING_FACE)  # the last: by the names of the model's family
 PREFIXES = ("transformer.", "model.", "gpt_neox.")  # may be left out of a Hugging Face name
 WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _LAYER = re.compile(r"\bL(\+1)?(?!\w)")
@@ -210,7 +211,10 @@ def steps(spec: ModelSpec, known: Mapping[str, str]) -> dict[str, str]:
             for prefix in PREFIXES:
                 if name.startswith(grad + prefix):
                     found[grad + name.removeprefix(grad + prefix)] = address
-    return found
+    for step, name in derived_pairs(spec.family, len(spec.blocks), known):
+        if step is None:
+            found.pop(name, None)  # in other families it is a step
+    return found | {name: step for step, name in _every_pair(HUGGING_FACE, spec, known)}
 
 
 def matching(pattern: str, spec: ModelSpec, known: Mapping[str, str]) -> tuple[str, ...]:
@@ -241,7 +245,7 @@ def names(style: str, spec: ModelSpec, known: Mapping[str, str]) -> dict[str, st
             hint=nearest(style, STYLES),
         )
     found: dict[str, str] = {}
-    for address, name in _every_pair(style, spec, known) if style in FOREIGN else ():
+    for address, name in _every_pair(style, spec, known) if style != "byhand" else ():
         found.setdefault(address, name)
     return found
 
@@ -295,6 +299,10 @@ def _module_of(weight: str) -> tuple[str, str]:
 
 def _pairs(style: str, spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(address of a step, its name) in spine order; of several names the better one first."""
+    if style == HUGGING_FACE:
+        pairs = derived_pairs(spec.family, len(spec.blocks), known)
+        yield from ((step, name) for step, name in pairs if step is not None)
+        return
     for row in _IN:
         yield from _named(row, style, None, known)
     for layer, block in enumerate(spec.blocks):
