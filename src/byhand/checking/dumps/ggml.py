@@ -182,7 +182,7 @@ def _which(entry: Entry, name: str, steps: tuple[str, str | None, bool], view: V
         )
     if mine == times[-1] and turned is not None:
         return turned
-    return None if biased and mine == times[0] and flat else product
+    return None if biased and mine == times[0] and len(times) > 2 else product
 
 
 def _can_be_flat(entry: Entry, view: View, product: str) -> bool:
