@@ -41,7 +41,7 @@ from byhand.sublayer_specs import (
 __all__ = [
     "ACTIVATIONS", "LAYOUTS", "NORMS", "NO_NORM", "PACKINGS", "PAIRINGS", "PLACES", "POSITIONS",
     "AttentionSpec", "BlockSpec", "EncoderSpec", "HeadSpec", "LatentSpec", "MlpSpec", "ModelSpec",
-    "NormSpec", "RelativeSpec", "RotarySpec", "balls_only", "forward_only", "over_root",
+    "NormSpec", "RelativeSpec", "RotarySpec", "forward_only", "over_root",
     "refuse_forward_only",
 ]  # fmt: skip
 
@@ -248,7 +248,7 @@ def _check_relative(at: str, block: BlockSpec, relative: RelativeSpec | None) ->
 
 
 # The keys of model files, by fields of specs at other values than the usual: what is newer than
-# the way back, certificates and the fast enclosures.
+# the way back and certificates.
 _ATTENTION = {
     "sinks": "attention.sinks", "cap": "attention.cap", "normed": "attention.normed",
     "clip": "attention.clip", "d_value": "attention.d_value", "latent": "attention.latent",
@@ -297,13 +297,6 @@ def _set(part: object, keys: Mapping[str, str]) -> Iterator[str]:
     for field, key in keys.items():
         if getattr(part, field) != usual[field]:
             yield key
-
-
-def balls_only(spec: ModelSpec) -> bool:
-    """Whether, of the enclosing number systems, only Arb balls know all that the model has."""
-    turns = (block.attention.rotary for block in spec.blocks if block.attention)
-    magnified = any(rotary is not None and rotary.magnitude is not None for rotary in turns)
-    return magnified or any(forward_only(spec))
 
 
 def refuse_forward_only(spec: ModelSpec, who: str, *, one_length: bool = True) -> None:

@@ -53,6 +53,16 @@ def weight_ball(entry: Any) -> arb | None:
     return arb(float(entry))
 
 
+def ahead_of(scores: Sequence[arb], own: int) -> int:
+    """How many come before one of them: larger ones, and equal ones that stand before it."""
+
+    def before(k: int) -> bool:
+        ahead = scores[k] - scores[own]
+        return k < own if vanishes(ahead) else bool(ahead > 0)
+
+    return sum(before(k) for k in range(len(scores)) if k != own)
+
+
 class ArbPass:
     """All values of a plan: `values[address][index]` is a ball, or None where masked.
 
@@ -67,11 +77,13 @@ class ArbPass:
         target: int | None = None,
         given: Mapping[str, Any] | None = None,
         targets: Sequence[int] | None = None,
+        source: Sequence[int] | None = None,
     ) -> None:
         self.plan = plan
         self.weights = weights
         self.values: dict[str, dict[Index, arb | None]] = {}
         self.ids: dict[str, Any] = {"tokens": tokens, "target": target, "targets": targets}
+        self.ids["source"] = source
         self.working = Working(plan, self.ids, self.absent)
         with ctx.workprec(BITS):
             for step in plan:
@@ -126,13 +138,19 @@ class ArbPass:
         position, own = index
         row = [self.values[step.inputs["x"]][position, k] for k in range(step.shape[1])]
         scores = [ball for ball in row if ball is not None]
-
-        def before(k: int) -> bool:
-            ahead = scores[k] - scores[own]
-            return k < own if vanishes(ahead) else bool(ahead > 0)
-
-        earlier = sum(before(k) for k in range(len(scores)) if k != own)
-        return arb(int(earlier < step.attributes["count"]))
+        settings = step.attributes
+        among = list(range(len(scores)))
+        if (groups := settings.get("groups")) is not None:
+            width = len(scores) // groups
+            parts = [scores[start : start + width] for start in among[::width]]
+            terms = 2 if settings["group_rule"] == "top2" else 1
+            worth = [sum(sorted(part, key=float)[-terms:], arb(0)) for part in parts]
+            kept = [g for g in range(groups) if ahead_of(worth, g) < settings["groups_chosen"]]
+            among = [k for k in among if k // width in kept]
+        if own not in among:
+            return arb(0)
+        there = [scores[k] for k in among]
+        return arb(int(ahead_of(there, among.index(own)) < settings["count"]))
 
     def leaf(self, name: Name | Entry) -> arb:
         if isinstance(name, Name):

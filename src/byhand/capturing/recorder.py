@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from byhand.capturing.learning import Kept, Listener
 from byhand.capturing.modules import Modules, row_of
+from byhand.capturing.routing import choice_of, in_batch
 from byhand.checking.masks import pairs_of, segments_of
 from byhand.checking.readers.arrays import as_array
 from byhand.errors import UsageError
@@ -35,8 +36,14 @@ COUNTING = ("wpe", "rotary_emb")  # modules that receive the positions
 class Recorder(Kept):
     """Records the values that pass through the hooks."""
 
-    def __init__(self, attention: str | None = None, back: Listener | None = None) -> None:
+    def __init__(
+        self,
+        attention: str | None = None,
+        back: Listener | None = None,
+        sides: tuple[int, int] | None = None,
+    ) -> None:
         super().__init__()
+        self.sides = sides  # of the batch: texts and positions
         self.back = back  # what listens to the gradients, where they are asked for
         self.positions: npt.NDArray[np.int64] | None = None
         self.looking = Looking(attention)
@@ -65,6 +72,8 @@ class Recorder(Kept):
             if ROWS[known[0]].address == "block.L.attn.out":
                 self.looking.listen(self.positions, kwargs)
                 self._keep_weights(known[1], output)
+            if ROWS[known[0]].address == "block.L.mlp.router":
+                self._keep_choice(known[1], output)
 
         return listen
 
@@ -94,9 +103,14 @@ class Recorder(Kept):
         if hasattr(weights, "detach") and weights.ndim == 4:
             self._keep(f"block.{layer}.attn.weights", weights)
 
+    def _keep_choice(self, layer: int | None, output: Any) -> None:
+        """Keeps which experts a router chooses, and by which shares."""
+        for name, value in zip(("chosen", "shares"), choice_of(output) or (), strict=False):
+            self._keep(f"block.{layer}.mlp.{name}", value)
+
     def _put(self, name: str, value: Any) -> None:
         """Keeps a copy of a tensor, and listens to its gradient."""
-        self.put(name, value)
+        self.put(name, in_batch(value, self.sides))
         if self.back is not None:
             self.back.listen(name, value)
 
@@ -115,8 +129,8 @@ class Recorder(Kept):
                 self.arrays[name] = all_keys(array, end)
         for layer, *both in layers_of(cached):
             held = both[0].shape[2]
-            if not held:
-                continue  # a quantised cache stores them differently
+            if not held or _latent(*both):
+                continue  # a quantised cache, or one of latent attention, stores other numbers
             names = names_of(layer, first_held(held, end), end)
             for name, tensor in zip(names, both, strict=True):
                 self._put(name, tensor if held <= end else tensor[:, :, :end])
@@ -266,6 +280,11 @@ def layers_of(cached: Any) -> Iterator[tuple[int, Any, Any]]:
         )  # fmt: skip
         if len(pair) > 1 and all(hasattr(each, "detach") and each.ndim == 4 for each in pair[:2]):
             yield number, pair[0], pair[1]
+
+
+def _latent(keys: Any, values: Any) -> bool:
+    """Whether a cache holds what keys and values are made of: one row, and a part of all keys."""
+    return keys.shape[1] == values.shape[1] == 1 and keys.shape[3] != values.shape[3]
 
 
 def length_of(cached: Any) -> int:

@@ -137,4 +137,9 @@ def _with_rows(worked: Worked, rows: Mapping[int, Row]) -> Any:
     numbers, kept, marks = worked.numbers, np.ones(worked.step.shape), np.zeros(worked.step.shape)
     for position, row in rows.items():
         kept[position], marks[position] = 0.0, row
-    return numbers.add(numbers.multiply(worked.value, numbers.admit(kept)), numbers.admit(marks))
+    if len(rows) < len(open_rows(worked)):
+        left = numbers.multiply(worked.value, numbers.admit(kept))
+        return numbers.add(left, numbers.admit(marks))
+    for place in map(tuple, np.argwhere(kept)):
+        marks[place] = float(worked.at(place).mid)
+    return numbers.admit(marks)

@@ -37,7 +37,6 @@ from byhand.plan import GRAD, WEIGHT, Plan, Step
 from byhand.proof import Proof
 from byhand.proving.choices import same_rows, settling
 from byhand.repeating import Passes, counted_down
-from byhand.spec import balls_only
 from byhand.tracing import Trace
 from byhand.weights import Tensor
 
@@ -173,9 +172,8 @@ def enclosing_numbers(
 ) -> Enclosing:
     """The number system for proving digits of this model, at the precision to start with.
 
-    Balls for weights that are not all floats, for small models, for what only balls know, and for
-    very many digits; limbs for the others, and on a device.  `positions` are worked out at a time:
-    one in generation.
+    Balls for weights that are not all floats, for small models and for very many digits; limbs for
+    the others, and on a device.  `positions` are worked out at a time: one in generation.
     """
     digits = check_digits(digits)
     objects = [
@@ -191,7 +189,7 @@ def enclosing_numbers(
         )
     blocks, least = len(model.spec.blocks), ceil(digits * LOG2_OF_10) + START
     bits = least + A_BLOCK * blocks
-    small = size_of(model.spec) * positions <= SMALL or balls_only(model.spec)
+    small = size_of(model.spec) * positions <= SMALL
     if device is None and (objects or small or bits > MANY):
         from byhand.numbers.enclosed.balls.operations import Balls
 

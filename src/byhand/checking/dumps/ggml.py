@@ -256,6 +256,18 @@ def _decided(view: View, width: int) -> bool | None:
     return None
 
 
+def nearer_apart(entry: Entry, address: str, view: View) -> Entry:
+    """Keys or queries of the other order of pairs, reordered; decided in the first block."""
+    attn = view.plan.spec.blocks[int(address.split(".")[1])].attention
+    rotary = None if attn is None else attn.rotary
+    if rotary is None or rotary.pairing != "half" or not address.endswith("_rotated"):
+        return entry
+    if "cache" not in view.decided:
+        true, apart = view.true(address), _apart(entry, rotary.width)
+        view.decided["cache"] = true is not None and _off(apart, true) < _off(entry, true)
+    return _apart(entry, rotary.width) if view.decided["cache"] else entry
+
+
 def _off(entry: Entry, true: npt.NDArray[np.float64]) -> float:
     """How far the claimed numbers typically are from the true ones."""
     apart = np.abs(entry.values.astype(np.float64) - true)

@@ -170,7 +170,7 @@ class Tables:
             return
         if worked.whole:
             yield self.ids(worked)
-        elif step.axes[0] in STACKED:
+        elif step.axes[0] in STACKED or len(step.shape) > 2:  # heads, or experts of a weight
             shown = self.window.head_places(step.shape[0])
             for head in shown:
                 title = f"{step.axes[0]} {head}" if step.shape[0] > 1 else ""

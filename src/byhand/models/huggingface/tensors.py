@@ -15,7 +15,7 @@ from byhand.errors import InputError, ShapeError, nearest
 from byhand.files.mapped import BLOCK, FLOATS, Stored, shown, sides
 from byhand.language import _
 from byhand.models.huggingface.families import Read
-from byhand.names.pieces import EXPERT, Form, Source
+from byhand.names.pieces import Form, Source
 from byhand.parameters import Parameter, parameters
 from byhand.spec import AttentionSpec
 from byhand.weights import Data, Tensor, Weights
@@ -34,8 +34,9 @@ class _Reader:
         self.stored = stored
         self.where = where
         names = read.names
-        prefixed = any(name.startswith(names.prefix) for name in stored)
-        self.prefix = names.prefix if prefixed else ""
+        every = (names.prefix, *names.prefixes)
+        there = (each for each in every if any(name.startswith(each) for name in stored))
+        self.prefix = next(there, "")
         self.head = next((head for head in names.heads if head in stored), names.heads[0])
         self.wanted = {p.name: p for p in parameters(read.spec)}
         found = {name: self.source(name) for name in self.wanted}
@@ -49,9 +50,7 @@ class _Reader:
 
     def files(self, name: str, source: Source) -> Iterator[str]:
         """The names of the tensors that a parameter is made of: one, or one for each expert."""
-        if EXPERT not in source.file:
-            return iter((source.file,))
-        return (source.file.replace(EXPERT, str(e)) for e in range(self.wanted[name].shape[0]))
+        return source.files(self.wanted[name].shape[0])
 
     def weights(self) -> Weights:
         self.complete()
@@ -188,7 +187,7 @@ class _Reader:
     ) -> Callable[[], Data]:
         """What opens a parameter: a view of one tensor, or those of all experts, stacked."""
         form, attn = self.form(parameter), self.attention(parameter.name)
-        if EXPERT not in source.file:
+        if not source.stacked:
             return lambda: source.taken(stored[0].finite(), form, attn)
         return lambda: np.stack([source.taken(each.finite(), form, attn) for each in stored])
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from byhand.expression import Expression
 from byhand.numbers.allowed.admitting import constant
-from byhand.numbers.allowed.attention import capped
+from byhand.numbers.allowed.attention import capped, free_of_rounding
 from byhand.numbers.allowed.precisions import OWN, Precision
 from byhand.numbers.allowed.ranges import (
     TYPICAL,
@@ -44,6 +44,8 @@ class Entrywise(Rounding):
             if rad is not None:
                 room += rad * (abs(factor) * (1 + relative))
             rad, usual = room, None if usual is None else usual * abs(factor)
+            if not free_of_rounding(factor, off):  # the same for all entries
+                usual = quadrature(usual, np.abs(mid) * (0.6 * p.store.half))
         if plus is None:
             return self._stored(mid, rad, usual)
         shift, off = constant(plus)

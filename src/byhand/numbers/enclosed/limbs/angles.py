@@ -125,7 +125,25 @@ def _tree(entry: Any) -> Expression:
         return tree
 
 
+def known_rates(values: Sequence[Any], bits: int, like: Array) -> tuple[Digits, float]:
+    """Angles per position on the grid 2^-bits, and a bound of their error; remembered."""
+    key = ("rates", tuple(values), bits, engine_of(like).device_of(like))
+    if key not in _rates:
+
+        def make() -> tuple[Digits, float]:
+            found = [integers.value_of(_tree(entry), bits) for entry in values]
+            digits = from_integers([value for value, _error in found], -bits, like)
+            worst = max((error for _value, error in found), default=0)
+            return digits, ldexp(float(worst), -bits)
+
+        _rates[key] = outside_the_pass(make)
+        if len(_rates) > REMEMBERED:
+            _rates.popitem(last=False)
+    return _rates[key]
+
+
 REMEMBERED = 64  # tables of turns
+_rates: OrderedDict[Any, tuple[Digits, float]] = OrderedDict()
 _turns: OrderedDict[Any, tuple[Digits, Digits, float]] = OrderedDict()
 
 

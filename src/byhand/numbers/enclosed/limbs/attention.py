@@ -13,7 +13,7 @@ constant of self-attention", ICML 2021.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,9 +36,9 @@ from byhand.numbers.enclosed.limbs.radii import (
     times,
     total,
 )
-from byhand.numbers.enclosed.limbs.scores import apart_from_mean, most, repeated
+from byhand.numbers.enclosed.limbs.scores import apart_from_mean, most, repeated, row_lengths
 from byhand.numbers.enclosed.limbs.system import System
-from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin, constant
+from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin, by_entry, constant
 
 # ------------------------------------------------------------------ softmax
 
@@ -53,6 +53,47 @@ class Shares:
     slide: Bound  # Euclidean length of the scores' error, without the part that a row shares
     sums: Digits  # (…): Σ e^(score - shift)
     off: float  # a bound of the error of each sum, for the scores' midpoints
+
+
+SHARED_WITH_A_SINK = "softmax with a sink"  # shares of rows that add up to less than 1
+
+
+def softmax_with_sinks(system: System, x: Enclosed, sinks: Enclosed) -> Enclosed:
+    """The shares of each row and of one more score, that of its head; without the last share."""
+    lead = x.shape[:-1]
+    own_digits = x.digits
+    if x.hidden is not None and x.digits.engine is not NUMPY:  # kernels leave hidden keys out
+        shown = x.digits.limbs.masked_fill(x.hidden, 0.0)
+        own_digits = Digits(shown, x.digits.top)
+    last = Digits(sinks.digits.limbs.reshape(-1, lead[0], 1, 1), sinks.digits.top)
+    digits = arithmetic.stack([own_digits, last.broadcast(*lead, 1)], axis=-1)
+    engine = digits.engine
+    hidden = box = None
+    if x.hidden is not None:
+        seen = engine.broadcast(x.hidden[..., :1] & False, (*lead, 1))
+        hidden = engine.concatenate([x.hidden, seen], len(lead))
+    if not (x.exact and sinks.exact):
+        known = constant(digits, lead, 0.0)
+        own = known[..., None] if sinks.exact else known[..., None] + sinks.box[:, None, None]
+        rest = constant(digits, x.shape, 0.0) if x.exact else x.box
+        box = engine.concatenate([rest, own], len(lead))
+    scores = by_entry(digits, box)
+    scores.hidden = hidden
+    whole = softmax(system, scores)
+    assert whole.origin is not None
+    trail = whole.origin.more
+    if box is not None and sinks.exact:
+        # the sink's score stays, so that what all others share counts as well
+        trail = replace(trail, slide=row_lengths(box, hidden))
+    origin = Origin(SHARED_WITH_A_SINK, x, whole.origin.local, trail)
+    part = (..., slice(0, -1))
+    return Enclosed(
+        whole.digits[part],
+        lambda: length(whole.box[part]),
+        box=lambda: whole.box[part],
+        hidden=x.hidden,
+        origin=origin,
+    )
 
 
 def softmax(system: System, x: Enclosed) -> Enclosed:
@@ -199,7 +240,7 @@ def _mixed_ball(weights: Enclosed, v: Enclosed, shares: Array, group: int) -> Bo
     if weights.exact:
         return None if rho is None else mixed(shares, rho)[..., 0]
     origin = weights.origin
-    if origin is None or origin.kind != "softmax":
+    if origin is None or origin.kind not in ("softmax", SHARED_WITH_A_SINK):
         off = weights.box
         known = mixed(off, norms)[..., 0]
         return known if rho is None else plus(known, mixed(plus(shares, off), rho)[..., 0])
@@ -230,10 +271,13 @@ def _moved_shares(weights: Enclosed, v: Enclosed, shares: Array, group: int) -> 
     Or: along the way from the one to the other scores the shares p change by (diag p - p·pᵀ)·d, and
     0 <= diag p - p·pᵀ <= max p (as quadratic forms), and what d shares in a row does not count:
     ‖V - c‖₂·max p·slide, where no p exceeds e^(2R)·p' on the way.  The smaller one is taken.
+
+    A sink is a key whose value is 0.  With c = 0 it adds nothing to these sums.
     """
     assert weights.origin is not None
     engine, trail = v.digits.engine, weights.origin.more
-    whole, away, apart = apart_from_mean(v)
+    sink = weights.origin.kind == SHARED_WITH_A_SINK
+    whole, away, apart = apart_from_mean(v, of_zero=sink)
     once = growth(trail.widest)
     factor = times(plus(once, 1.0), once)
     each = repeated(engine, apart, group)[..., None]

@@ -239,17 +239,12 @@ def _cubic_exponentials(last: int, bits: int, linear: Near, cubic: Near | None) 
     return made
 
 
-def _silu_series(last: int, terms: int, bits: int) -> Series:
-    return _times_argument(_logistic(last, terms, bits, linear=whole(1, bits), cubic=None))
-
-
 CUBIC = Fraction(44715, 1000000)  # of GELU's form with tanh
 
 
-def _gelu_tanh_series(last: int, terms: int, bits: int) -> Series:
-    linear = integers.root(whole(8, bits) / integers.pi(bits))  # 2·√(2/π)
-    cubic = linear * rational(CUBIC, bits)
-    return _times_argument(_logistic(last, terms, bits, linear=linear, cubic=cubic))
+def _gelu_tanh_steepness(bits: int) -> Near:
+    """2·√(2/π)."""
+    return integers.root(whole(8, bits) / integers.pi(bits))
 
 
 def _logistic_rest(
@@ -279,21 +274,55 @@ GELU = Tabled(
     rest=_gauss_rest,
     series=_gelu_series,
 )
-SILU = Tabled(
-    "silu",
-    parity=+1,
-    ramp=True,
-    tail=lambda x: log2(max(x, 1.0)) - x * 1.4426 if x > 1 else 0.0,  # x·e^-x falls from 1 on
-    rest=lambda x, k: _logistic_rest(x, k, 1.0, 0.0, times_argument=True),
-    series=_silu_series,
+
+
+def _gated(name: str, steep: Callable[[int], Near], near: float, bend: Fraction) -> Tabled:
+    """x/(1 + e^-w) with w = steep·(x + bend·x³); `near` is `steep` as a float.
+
+    x·e^-w falls from 1 on, where w' >= 1; up to 1 it is below 1.
+    """
+
+    def series(last: int, terms: int, bits: int) -> Series:
+        linear = steep(bits)
+        cubic = linear * rational(bend, bits) if bend else None
+        return _times_argument(_logistic(last, terms, bits, linear=linear, cubic=cubic))
+
+    def tail(x: float) -> float:
+        return log2(x) - near * (x + float(bend) * x**3) * 1.4426 if x > 1 else 0.0
+
+    def rest(x: Floats, k: int) -> Floats:
+        return _logistic_rest(x, k, near, near * float(bend), times_argument=True)
+
+    return Tabled(name, parity=+1, ramp=True, tail=tail, rest=rest, series=series)
+
+
+def _times(factor: Fraction) -> Callable[[int], Near]:
+    return lambda bits: rational(factor, bits)
+
+
+SILU = _gated("silu", _times(Fraction(1)), 1.0, Fraction(0))
+QUICK_GELU = _gated("quick_gelu", _times(Fraction(1702, 1000)), 1.702, Fraction(0))
+GELU_TANH = _gated("gelu_tanh", _gelu_tanh_steepness, LINEAR, CUBIC)
+# gelu_tanh with √(2/π) as some models write it
+GELU_FAST, GELU_BLOOM = (
+    _gated(name, _times(2 * Fraction(digits)), 2 * float(digits), CUBIC)
+    for name, digits in (("gelu_fast", "0.7978845608"), ("gelu_bloom", "0.79788456"))
 )
-GELU_TANH = Tabled(
-    "gelu_tanh",
-    parity=+1,
-    ramp=True,
-    tail=lambda x: log2(x) - LINEAR * (x + float(CUBIC) * x**3) * 1.4426 if x > 1 else 0.0,
-    rest=lambda x, k: _logistic_rest(x, k, LINEAR, LINEAR * float(CUBIC), times_argument=True),
-    series=_gelu_tanh_series,
+
+
+def _sigmoid_series(last: int, terms: int, bits: int) -> Series:
+    """-S(x), which is 1/(1 + e^-x) less its step at 0, on the right; it is odd."""
+    made = _logistic(last, terms, bits, linear=whole(1, bits), cubic=None)
+    return Series([-term for term in made.terms], made.errors, bits)
+
+
+SIGMOID = Tabled(
+    "sigmoid",
+    parity=-1,
+    ramp=False,  # `functions.sigmoid` adds the step
+    tail=lambda x: -x * 1.4426,  # 1/(1 + e^x) < e^-x
+    rest=lambda x, k: _logistic_rest(x, k, 1.0, 0.0, times_argument=False),
+    series=_sigmoid_series,
 )
 
 

@@ -18,7 +18,17 @@ import numpy as np
 
 from byhand.numbers.enclosed.gpu import fused
 from byhand.numbers.enclosed.limbs import coefficients, exponential, polynomials, roots
-from byhand.numbers.enclosed.limbs.arithmetic import BASE, HALF, WIDTH, Digits, add, approx, regrid
+from byhand.numbers.enclosed.limbs.arithmetic import (
+    BASE,
+    HALF,
+    WIDTH,
+    Digits,
+    add,
+    approx,
+    regrid,
+    shift,
+    subtract,
+)
 from byhand.numbers.enclosed.limbs.coefficients import STEP, Tabled
 from byhand.numbers.enclosed.limbs.engine import Array, in_pieces
 from byhand.numbers.enclosed.limbs.polynomials import on_device, table_of
@@ -29,7 +39,12 @@ ERROR: Mapping[str, float] = {
     "exp": exponential.ERROR,
     "gelu": polynomials.ERROR + HALF,  # the ramp may be added apart, and the sum rounded
     "gelu_tanh": polynomials.ERROR + HALF,
+    "gelu_fast": polynomials.ERROR + HALF,
+    "gelu_bloom": polynomials.ERROR + HALF,
     "silu": polynomials.ERROR + HALF,
+    "quick_gelu": polynomials.ERROR + HALF,
+    "sigmoid": polynomials.ERROR,
+    "tanh": polynomials.ERROR,  # a sigmoid on a grid half as coarse, times 2
 }
 
 
@@ -59,9 +74,40 @@ def gelu_tanh(x: Digits, low: int) -> Digits:
     return _tabled(coefficients.GELU_TANH, x, low)
 
 
+def gelu_fast(x: Digits, low: int) -> Digits:
+    """gelu_tanh with 0.7978845608 for √(2/π)."""
+    return _tabled(coefficients.GELU_FAST, x, low)
+
+
+def gelu_bloom(x: Digits, low: int) -> Digits:
+    """gelu_tanh with 0.79788456 for √(2/π)."""
+    return _tabled(coefficients.GELU_BLOOM, x, low)
+
+
 def silu(x: Digits, low: int) -> Digits:
     """x/(1 + e^-x)."""
     return _tabled(coefficients.SILU, x, low)
+
+
+def quick_gelu(x: Digits, low: int) -> Digits:
+    """x/(1 + e^(-1.702·x))."""
+    return _tabled(coefficients.QUICK_GELU, x, low)
+
+
+def sigmoid(x: Digits, low: int) -> Digits:
+    """1/(1 + e^-x): 1 where limb 0 is not negative, else 0, plus what the table gives."""
+    arguments, (least, most) = arguments_of(x)
+    last = _last(low)
+    table = on_device(table_of, (coefficients.SIGMOID, last, reach(max(-least, most))), x.limbs)
+    limbs = applied(polynomials.evaluate, (table,), arguments, last)
+    limbs[0] += x.engine.positive(arguments[0]) * 2.0**STEP
+    return on_grid(limbs, low)
+
+
+def tanh(x: Digits, low: int) -> Digits:
+    """tanh x = 2/(1 + e^(-2x)) - 1."""
+    twice = shift(sigmoid(shift(x, 1), low - 1), 1)
+    return subtract(twice, roots.one_like(x.limbs))
 
 
 Made = tuple[Digits, float]  # digits, and a bound of their error
@@ -69,7 +115,12 @@ Made = tuple[Digits, float]  # digits, and a bound of their error
 ACTIVATIONS: dict[str, Callable[[Digits, int], Digits]] = {
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
+    "gelu_fast": gelu_fast,
+    "gelu_bloom": gelu_bloom,
     "silu": silu,
+    "quick_gelu": quick_gelu,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
 }
 
 

@@ -79,7 +79,14 @@ def split_heads(x: Enclosed, places: Sequence[int], width: int) -> Enclosed:
     def zeros() -> Array:
         return engine.concatenate([x.zeros[None, :, place : place + width] for place in places])
 
-    return Enclosed(digits, x.parts(places, width), zeros=zeros if x.has_zeros else None)
+    def boxes() -> Array:
+        return engine.concatenate([x.box[None, :, place : place + width] for place in places])
+
+    ball = x.parts(places, width)
+    if not x.has_parts and x.has_box:  # of the columns' own radii
+        own = length(boxes())
+        ball = engine.where(own < ball, own, ball)
+    return Enclosed(digits, ball, zeros=zeros if x.has_zeros else None)
 
 
 def merge_heads(x: Enclosed) -> Enclosed:
@@ -95,6 +102,42 @@ def merge_heads(x: Enclosed) -> Enclosed:
     box = (lambda: laid(x.box)) if x.has_box else None
     zeros = (lambda: laid(x.zeros)) if x.has_zeros else None
     return Enclosed(digits, length(x.ball, 0), box=box, zeros=zeros)
+
+
+def part(x: Enclosed, place: int) -> Enclosed:
+    """What is at this place of the first axis."""
+    if x.exact:
+        return Enclosed(x.digits[place])
+    return Enclosed(
+        x.digits[place],
+        lambda: x.ball[place],
+        box=(lambda: x.box[place]) if x.has_box else None,
+        zeros=(lambda: x.zeros[place]) if x.has_zeros else None,
+    )
+
+
+def together(parts: Sequence[Enclosed]) -> Enclosed:
+    """The parts along a new first axis."""
+    whole = (len(parts), *parts[0].shape)
+    made = stack(parts)
+    digits = made.digits.reshape(*whole)
+    if made.exact:
+        return Enclosed(digits)
+    box = (lambda: made.box.reshape(whole)) if made.has_box else None
+    return Enclosed(digits, lambda: made.ball.reshape(whole[:-1]), box=box)
+
+
+def first_two_exchanged(x: Enclosed) -> Enclosed:
+    """The array with its first two axes exchanged; rows stay rows."""
+    digits = x.digits.swapaxes(0, 1)
+    if x.exact:
+        return Enclosed(digits)
+    return Enclosed(
+        digits,
+        lambda: x.ball.swapaxes(0, 1),
+        box=(lambda: x.box.swapaxes(0, 1)) if x.has_box else None,
+        zeros=(lambda: x.zeros.swapaxes(0, 1)) if x.has_zeros else None,
+    )
 
 
 def join(x: Enclosed, y: Enclosed) -> Enclosed:

@@ -40,7 +40,16 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
     without_empty_limbs,
 )
 from byhand.numbers.enclosed.limbs.engine import engine_of
-from byhand.numbers.enclosed.limbs.radii import Bound, less, over, plus, spread, times
+from byhand.numbers.enclosed.limbs.radii import (
+    Bound,
+    largest,
+    less,
+    over,
+    plus,
+    slack,
+    spread,
+    times,
+)
 from byhand.numbers.enclosed.limbs.radii import root as root_of
 from byhand.numbers.enclosed.limbs.row_functions import (
     inverses_of_rows,
@@ -223,8 +232,13 @@ def _zero_where(bound: Bound, cause: Bound) -> Bound:
 
 
 def affine(system: System, x: Enclosed, gain: Weight | None, bias: Weight | None) -> Enclosed:
-    """x·gain + bias; radius max|gain|·rho, entry by entry |gain_j| times the radius."""
-    factor = None if gain is None else gain.largest
+    """x·gain + bias; radius max|gain|·rho, entry by entry |gain_j| times the radius.
+
+    A gain of (head, 1, d_head) has a largest entry for each head.
+    """
+    factor: Bound = None if gain is None else gain.largest
+    if gain is not None and gain.ndim > 1:
+        factor = times(largest(abs(x.digits.engine.floats(gain.floats))), slack(gain.roundings))
     ball = x.ball if factor is None else times(x.ball, factor)
     digits, exact = x.digits, x.digits.low
     if gain is not None:
@@ -252,7 +266,8 @@ def affine(system: System, x: Enclosed, gain: Weight | None, bias: Weight | None
     def box() -> Bound:
         radius = x.box
         if gain is not None:
-            radius = times(radius, abs(x.digits.engine.floats(gain.floats)))
+            sizes = abs(x.digits.engine.floats(gain.floats))
+            radius = times(radius, sizes * slack(1) if gain.roundings else sizes)
         return plus(radius, error)
 
     origin = None
@@ -269,4 +284,4 @@ def affine(system: System, x: Enclosed, gain: Weight | None, bias: Weight | None
 
 def _uneven(gain: Weight) -> bool:
     """Whether a gain stretches some entries much more than others."""
-    return gain.largest > UNEVEN * gain.typical
+    return gain.ndim == 1 and gain.largest > UNEVEN * gain.typical

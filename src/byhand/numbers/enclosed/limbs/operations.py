@@ -32,6 +32,8 @@ from byhand.numbers.enclosed.enclosure import Logs
 from byhand.numbers.enclosed.limbs import (
     arithmetic,
     attention,
+    entrywise,
+    experts,
     functions,
     indexing,
     known_zeros,
@@ -51,7 +53,11 @@ from byhand.numbers.enclosed.limbs.values import Enclosed, entries_of
 from byhand.numbers.enclosed.limbs.weights import Weight, read_weight
 
 # The largest slope of each activation, rounded up: |f(x) - f(y)| <= slope·|x - y|.
-SLOPES = {"relu": 1.0, "gelu": 1.1290, "gelu_tanh": 1.1291, "silu": 1.0999, "identity": 1.0}
+SLOPES = {
+    "relu": 1.0, "gelu": 1.1290, "gelu_tanh": 1.1291, "gelu_fast": 1.1291, "gelu_bloom": 1.1291,
+    "silu": 1.0999, "quick_gelu": 1.0999, "sigmoid": 0.25, "tanh": 1.0, "identity": 1.0,
+}  # fmt: skip
+WIDEST = {"sigmoid": 1.0, "tanh": 2.0}  # no two values are further apart
 
 
 class Limbs(Learning):
@@ -95,6 +101,9 @@ class Limbs(Learning):
     def stack_rows(self, parts: Sequence[Array]) -> Array:
         return indexing.stack([self.enclosed(part) for part in parts])
 
+    def stack(self, parts: Sequence[Array]) -> Array:
+        return indexing.together([self.enclosed(part) for part in parts])
+
     # ------------------------------------------------------------------- embedding and sums
 
     def embed(self, table: Array, ids: Sequence[int], *, scale: Expression | None = None) -> Array:
@@ -105,8 +114,15 @@ class Limbs(Learning):
         )
         return rows if scale is None else self.scaled(rows, self.constant(scale))
 
-    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
-        return places.sinusoid(self, positions, width, base)
+    def sinusoid(
+        self,
+        *,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str = "interleaved",
+    ) -> Array:
+        return places.sinusoid(self, positions, width, base, pairing)
 
     def add(self, x: Array, y: Array) -> Array:
         """rho_x + rho_y."""
@@ -157,12 +173,20 @@ class Limbs(Learning):
             self.notes.append(Note("zero-variance", index))
         return made
 
-    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
+    def affine(
+        self,
+        x: Array,
+        *,
+        gain: Array | None = None,
+        bias: Array | None = None,
+        plus_one: bool = False,
+    ) -> Array:
         """max|gain|·rho; entry by entry |gain_j| times the radius."""
         x = self.enclosed(x)
         if not (isinstance(gain, Enclosed) or isinstance(bias, Enclosed)):
-            return norms.affine(self, x, gain, bias)
+            return norms.affine(self, x, gain.plus_one if plus_one and gain else gain, bias)
         if gain is not None:
+            gain = self.rescale(gain, plus=Fraction(1)) if plus_one else gain
             x = self.multiply(x, learned_weights.for_each_row(self.enclosed(gain), x))
         return x if bias is None else self.plus_bias(x, bias)
 
@@ -170,6 +194,32 @@ class Limbs(Learning):
         """The rows plus a bias that may be a value."""
         made: Enclosed = self.add(x, learned_weights.for_each_row(self.enclosed(bias), x))
         return made
+
+    # ------------------------------------------------------------------- entry by entry
+
+    def rescale(
+        self, x: Array, *, by: Expression | None = None, plus: Fraction | None = None
+    ) -> Array:
+        """|by|·rho."""
+        x = self.enclosed(x)
+        x = x if by is None else self.scaled(x, self.constant(by))
+        return x if plus is None else entrywise.raised(self, x, self.constant(plus))
+
+    def soft_cap(self, x: Array, *, cap: Fraction) -> Array:
+        """rho; entry by entry at most 2·cap."""
+        return entrywise.soft_cap(self, self.enclosed(x), cap)
+
+    def clamp(
+        self, x: Array, *, least: Fraction | None = None, most: Fraction | None = None
+    ) -> Array:
+        """rho; 0 for an entry beyond a limit."""
+        return entrywise.clamp(self, self.enclosed(x), least, most)
+
+    def weigh(self, x: Array, by: Array) -> Array:
+        return entrywise.weigh(self, self.enclosed(x), self.enclosed(by))
+
+    def beside(self, x: Array, y: Array) -> Array:
+        return entrywise.beside(self.enclosed(x), self.enclosed(y))
 
     # ------------------------------------------------------------------- products
 
@@ -216,9 +266,13 @@ class Limbs(Learning):
         pairing: str,
         magnitude: Expression | None = None,
     ) -> Array:
-        if magnitude is not None:
-            raise self._not_known(_("RoPE with a magnitude"))
-        return places.rotate(self, self.enclosed(x), frequencies, positions, width, base, pairing)
+        """rho; for the turned entries times the magnitude."""
+        factor = None if magnitude is None else self.constant(magnitude)
+        turn = (frequencies, positions, width, base, pairing, factor)
+        return places.rotate(self, self.enclosed(x), *turn)
+
+    def constants(self, *, values: Sequence[Expression]) -> Array:
+        return places.constants(self, values)
 
     # ------------------------------------------------------------------- attention
 
@@ -229,21 +283,24 @@ class Limbs(Learning):
         *,
         table: Array | None = None,
         slopes: Array | None = None,
+        bias: Array | None = None,
         scale: Expression | None = None,
         cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
         keys: Sequence[int],
     ) -> Array:
-        if cap is not None:
-            raise self._not_known(_("scores with a cap"))
         factor = None if scale is None else self.constant(scale)
-        settings = scores.Settings(table, slopes, factor, mask, queries, keys)
+        beside = None if bias is None else self.enclosed(bias)
+        settings = scores.Settings(table, slopes, factor, mask, queries, keys, beside, cap)
         return scores.scores(self, self.enclosed(q), self.enclosed(k), settings)
+
+    def bucket_scores(self, table: Array, *, buckets: Sequence[Sequence[int]]) -> Array:
+        return entrywise.bucket_scores(self, table, buckets)
 
     def softmax(self, x: Array, *, sinks: Array | None = None) -> Array:
         if sinks is not None:
-            raise self._not_known(_("attention with sinks"))
+            return attention.softmax_with_sinks(self, self.enclosed(x), self.enclosed(sinks))
         return attention.softmax(self, self.enclosed(x))
 
     def mix(self, weights: Array, v: Array) -> Array:
@@ -254,20 +311,57 @@ class Limbs(Learning):
             return learned_weights.head_outputs(self, self.enclosed(mixed), weight, layout)
         return matrices.head_outputs(self, self.enclosed(mixed), weight, layout)
 
-    # ------------------------------------------------------------------- activations and the end
+    # ------------------------------------------------------------------- experts
 
     def expert_linear(
         self, x: Array, weight: Array, *, bias: Array | None = None, layout: str
     ) -> Array:
-        self._no_experts()
+        return experts.linear(self, self.enclosed(x), weight, bias, layout)
+
+    def choose(
+        self,
+        x: Array,
+        *,
+        count: int,
+        groups: int | None = None,
+        groups_chosen: int | None = None,
+        group_rule: str | None = None,
+    ) -> Array:
+        """0 where the choice is proven; [0, 1] elsewhere."""
+        choice = experts.Choice(count, groups, groups_chosen, group_rule)
+        made, tied = experts.choose(self.enclosed(x), choice)
+        self.notes += [Note("tied-experts", (row,)) for row in tied]
+        return made
+
+    def expert_shares(
+        self,
+        x: Array,
+        chosen: Array,
+        *,
+        normalised: bool,
+        alone: bool = False,
+        scale: Fraction | None = None,
+        eps: Fraction | None = None,
+    ) -> Array:
+        x, chosen = self.enclosed(x), self.enclosed(chosen)
+        of = (self, x, chosen, normalised, alone, eps or Fraction(0))
+        made = experts.shares(*of)
+        return made if scale is None else self.scaled(made, self.constant(scale))
+
+    def combine(self, x: Array, shares: Array) -> Array:
+        return experts.combine(self, self.enclosed(x), self.enclosed(shares))
+
+    # ------------------------------------------------------------------- activations and the end
 
     def activate(self, x: Array, *, kind: str) -> Array:
         """The largest slope times rho, for the row and entry by entry."""
-        if kind not in SLOPES:
+        if kind not in (*SLOPES, "relu2"):
             raise InputError(_("there is no activation {name}").format(name=repr(kind)))
         x = self.enclosed(x)
         if kind == "identity":
             return x
+        if kind == "relu2":
+            return self._squared(self.activate(x, kind="relu"))
         slope = SLOPES[kind]
         ball = x.ball if slope == 1.0 else times(x.ball, slope)
         if kind == "relu":
@@ -276,10 +370,18 @@ class Limbs(Learning):
             low = self.grid(ball, x.width)
             digits, local = functions.activation(kind, x.digits, low)
             digits = without_empty_limbs(digits)
+        if local is not None and kind in WIDEST:
+            limits = {"slope": slope, "apart": WIDEST[kind]}
+            return entrywise.within_limits(self, x, digits, local, **limits)
         box = (lambda: plus(times(x.box, slope), local)) if x.has_box else None
         ball = self.rounded(ball, local, digits)
         zeros = (lambda: slopes.dead(x)) if kind == "relu" and not x.exact else None
         return Enclosed(digits, ball, box=box, zeros=zeros)
+
+    def _squared(self, x: Enclosed) -> Enclosed:
+        """x², where x² - y² = (x - y)·(x + y): so (2·max|y| + rho)·rho."""
+        made: Enclosed = self.multiply(x, x)
+        return made
 
     def argmax(self, x: Array) -> Any:
         """The predictions; in a repeated pass they are made when they are read."""

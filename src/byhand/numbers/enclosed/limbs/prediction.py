@@ -45,12 +45,12 @@ def predictions(x: Enclosed) -> Sequence[Prediction]:
     near, box = x.approx, x.box
     entries = entries_of(x)
     return [
-        _predict(entries[row], *_range(near[row], None if box is None else box[row]))
+        _predict(entries[row], *range_of(near[row], None if box is None else box[row]))
         for row in range(len(near))
     ]
 
 
-def _range(near: Any, radii: Any) -> tuple[Any, Any]:
+def range_of(near: Any, radii: Any) -> tuple[Any, Any]:
     """Bounds from below and from above of numbers near these."""
     # both are off by their rounding alone, which 2^-48 of their size is far above
     margin = abs(near) * 2.0**-48
@@ -77,7 +77,7 @@ class LeadingTokens(Sequence[Prediction]):
         if kernels.usable(limbs_here) and x.box is not None:
             place, others = _leaders_by_kernel(x)
         else:
-            lower, upper = _range(x.approx, x.box)
+            lower, upper = range_of(x.approx, x.box)
             best, place = lower.max(-1)
             others = (upper >= best[..., None]).sum(-1) - 1
         self._found = place.where(others == 0, -1)
@@ -144,7 +144,7 @@ def _bounds_noted(given: RowInputs) -> tuple[Any, Any]:
     digits, radii = given.entries
     near = horner(digits)
     near *= given.powers[0]
-    return _range(near, radii.rows[0])
+    return range_of(near, radii.rows[0])
 
 
 def _brought_over(x: Enclosed) -> list[Prediction]:
@@ -157,7 +157,7 @@ def _brought_over(x: Enclosed) -> list[Prediction]:
     near, box = x.approx, x.box
     if not x.digits.size:
         return []
-    lower, upper = _range(near, box)
+    lower, upper = range_of(near, box)
     second = lower.topk(min(2, x.width), -1).values[:, -1:]
     leads = upper >= second
     counts = engine.to_numpy(leads.sum(-1))

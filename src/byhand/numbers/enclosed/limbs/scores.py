@@ -10,6 +10,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from byhand.errors import InputError
 from byhand.language import _
 from byhand.numbers.enclosed.gpu import causal_scores
 from byhand.numbers.enclosed.gpu.visible_keys import visible_keys_of
-from byhand.numbers.enclosed.limbs import arithmetic, known_zeros
+from byhand.numbers.enclosed.limbs import arithmetic, entrywise, known_zeros
 from byhand.numbers.enclosed.limbs.arithmetic import (
     APPROX,
     HALF,
@@ -46,6 +47,13 @@ class Settings:
     mask: Sequence[Sequence[bool]]
     queries: Sequence[int]
     keys: Sequence[int]
+    bias: Enclosed | None = None
+    cap: Fraction | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether a score is a product of query and key, and nothing more."""
+        return self.table is None and self.slopes is None and self.bias is None
 
 
 def scores(system: System, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed:
@@ -56,6 +64,8 @@ def scores(system: System, q: Enclosed, k: Enclosed, settings: Settings) -> Encl
     made = _dot_products(system, q, k)
     if settings.scale is not None:
         made = _scaled(system, made, settings.scale)
+    if settings.cap is not None:
+        made = _capped(system, made, settings.cap)
     queries, keys = list(settings.queries), list(settings.keys)
     if settings.slopes is not None:
         distance = np.abs(np.subtract.outer(queries, keys)).astype(float)
@@ -63,6 +73,8 @@ def scores(system: System, q: Enclosed, k: Enclosed, settings: Settings) -> Encl
         each = settings.slopes.digits
         known = arithmetic.settle(each.limbs[..., None, None] * apart, each.top)
         made = _sum(system, made, arithmetic.negate(known))
+    if settings.bias is not None:
+        made = _sum(system, made, settings.bias.digits, settings.bias.box)
     table = settings.table
     if table is not None:
         made = _sum(system, made, arithmetic.from_floats(table.floats[:, queries][:, :, keys])[0])
@@ -79,12 +91,15 @@ def scores(system: System, q: Enclosed, k: Enclosed, settings: Settings) -> Encl
         assert made.origin is not None
         local = made.origin.local
 
-        def slide() -> Array:
-            return _slide(q, k, settings.scale, hidden, local)
+        plain = settings.cap is None and (settings.bias is None or settings.bias.exact)
+        box = made.box
 
-        zeros = (
-            known_zeros.rows(q, k.shape[1]) if table is None and settings.slopes is None else None
-        )
+        def slide() -> Array:
+            return (
+                _slide(q, k, settings.scale, hidden, local) if plain else row_lengths(box, hidden)
+            )
+
+        zeros = known_zeros.rows(q, k.shape[1]) if settings.alone and plain else None
         origin = Origin("scores", q, local, slide)
         made = by_entry(made.digits, made.box, origin, zeros)
         made.hidden = hidden
@@ -97,7 +112,7 @@ def _causal_scores(system: System, q: Enclosed, k: Enclosed, settings: Settings)
     power = 0 if scale is None else scale.power
     if q.exact or k.exact or power is None:
         return None
-    if settings.table is not None or settings.slopes is not None:
+    if not settings.alone or settings.cap is not None:
         return None
     steps = visible_keys_of(settings.mask, q.shape[0], q.digits.limbs)
     if steps is None:
@@ -217,14 +232,27 @@ def _scaled(system: System, x: Enclosed, factor: Constant) -> Enclosed:
     return made
 
 
-def _sum(system: System, x: Enclosed, known: Digits) -> Enclosed:
-    """x + known, where `known` is exact."""
+def _capped(system: System, x: Enclosed, cap: Fraction) -> Enclosed:
+    """c·tanh(x/c), entry by entry: its slope is at most 1, and no two are further apart than 2c."""
     assert x.origin is not None
+    digits, local = entrywise.capped(x.digits, cap, system.grid(x.box))
+    box = x.box
+    if box is not None:
+        box = digits.engine.clip(box, None, 2 * entrywise.upward(cap))
+    made = _score(digits, box, local, x.origin.source)
+    made.origin = Origin("scores", x.origin.source, plus(x.origin.local, local))
+    return made
+
+
+def _sum(system: System, x: Enclosed, known: Digits, unsure: Bound = None) -> Enclosed:
+    """x + known, where `known` is exact, or off by at most `unsure`."""
+    assert x.origin is not None
+    box = plus(x.box, unsure)
     exact = min(x.digits.low, known.low)
-    low = max(exact, system.grid(x.box))
+    low = max(exact, system.grid(box))
     digits = without_empty_limbs(arithmetic.add(x.digits, known, low))
     local = HALF * math.ldexp(1.0, low) if low > exact else 0.0
-    made = _score(digits, x.box, local, x.origin.source)
+    made = _score(digits, box, local, x.origin.source)
     made.origin = Origin("scores", x.origin.source, plus(x.origin.local, local))
     return made
 
@@ -254,10 +282,18 @@ def _slide(q: Enclosed, k: Enclosed, scale: Constant | None, hidden: Array, loca
     return plus(slide, times(moved, 1.0 if scale is None else scale.size))
 
 
-def apart_from_mean(x: Enclosed) -> tuple[Array, Array, Array]:
-    """(‖X - c‖₂ for each head, each row of X - c, ‖x - c‖ for each row), c the head's mean."""
+def row_lengths(box: Bound, hidden: Array) -> Bound:
+    """The Euclidean length of the radii of each row of scores, those of hidden keys left out."""
+    return length(box if hidden is None else engine_of(box).where(hidden, 0.0, box))
+
+
+def apart_from_mean(x: Enclosed, *, of_zero: bool = False) -> tuple[Array, Array, Array]:
+    """(‖X - c‖₂ for each head, each row of X - c, ‖x - c‖ for each row), c the head's mean.
+
+    With `of_zero`, c is 0.
+    """
     rows = x.approx
-    middle = rows.mean(1)[:, None]  # any vector will do
+    middle = rows.mean(1)[:, None] * (0.0 if of_zero else 1.0)  # any vector will do
     off = times(x.norms, 4 * APPROX)  # the midpoints are that near to their approximations
     away = rows - middle
     norms = plus(length(away) * NEAR, off)

@@ -158,6 +158,11 @@ class Enclosed:
         """Whether bounds for the entries were given, beside those for the rows."""
         return self._box is not None or self._zeros is not None
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether bounds for some columns of a row are known apart from those of the row."""
+        return self._parts is not None
+
     def parts(self, starts: Sequence[int], width: int) -> Array:
         """Bounds for `width` columns of each row, one row of bounds for each start."""
         if self._parts is None:

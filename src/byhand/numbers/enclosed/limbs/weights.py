@@ -20,8 +20,10 @@ from byhand.numbers.enclosed.gpu.decisions import Now, answers, outside_the_pass
 from byhand.numbers.enclosed.limbs.arithmetic import (
     WIDTH,
     Digits,
+    add,
     cut,
     from_floats,
+    from_integers,
 )
 from byhand.numbers.enclosed.limbs.engine import Array, engine_of, register
 from byhand.numbers.enclosed.limbs.radii import TINY, length, plus, slack, times
@@ -59,6 +61,7 @@ class Weight:
         self.hidden = hidden  # True where an entry is absent; None: nowhere
         self.shape: tuple[int, ...] = tuple(floats.shape)
         self.ndim = len(self.shape)
+        self.roundings = 0  # of each of `floats`; 0: they are the weights
         self._made: dict[Any, Any] = {}
 
     def __len__(self) -> int:
@@ -68,6 +71,17 @@ class Weight:
         if key not in self._made:
             self._made[key] = outside_the_pass(make)
         return self._made[key]
+
+    def part(self, place: int) -> Weight:
+        """The weight at this place of the first axis: the matrix of one expert."""
+        made: Weight = self._once(("part", place), lambda: Weight(self.floats[place]))
+        return made
+
+    @property
+    def plus_one(self) -> Weight:
+        """1 + each entry: its digits are exact, its floats are rounded once."""
+        made: Weight = self._once("plus one", lambda: PlusOne(self))
+        return made
 
     @property
     def digits(self) -> Digits:
@@ -150,7 +164,8 @@ class Weight:
                 part = engine.floats(data[:, start : start + step])
                 if factor is not None:
                     part *= factor  # one rounding an entry
-                parts.append(length(part, 0) * slack(1) + (0.0 if factor is None else TINY))
+                rounded = slack(1 if gain is None else 1 + gain.roundings)
+                parts.append(length(part, 0) * rounded + (0.0 if factor is None else TINY))
             return engine.concatenate(parts)
 
         return self._once(("columns", layout, gain), make)
@@ -205,9 +220,34 @@ class Weight:
             if gain is None:
                 return spectral_norm(data)
             data *= engine_of(data).floats(gain.floats)[:, None]  # one rounding an entry
-            return float(plus(spectral_norm(data), times(2.0**-52, frobenius(data)), 2.0**-900))
+            off = times((1 + gain.roundings) * 2.0**-52, frobenius(data))
+            return float(plus(spectral_norm(data), off, 2.0**-900))
 
         return float(self._once(("norm", layout, places, gain), make))
+
+
+class PlusOne(Weight):
+    """1 + w for each entry of a weight."""
+
+    def __init__(self, weight: Weight) -> None:
+        super().__init__(engine_of(weight.floats).floats(weight.floats) + 1.0)
+        self.roundings = 1
+        self._weight = weight
+
+    @property
+    def digits(self) -> Digits:
+        """All entries, exactly."""
+
+        def make() -> Digits:
+            return add(self._weight.digits, from_integers([1], 0, self.floats))
+
+        made: Digits = self._once("digits", make)
+        return made
+
+    @property
+    def largest(self) -> float:
+        """A bound of the largest |entry|."""
+        return super().largest * slack(1)
 
 
 def _largest(floats: Array) -> float:
