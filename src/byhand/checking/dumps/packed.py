@@ -49,7 +49,7 @@ def read_packed(entry: Entry, view: View) -> Read | None:
         members = [replace(entry, beside=()), *_others(entry)]
         found = [read for at, each in enumerate(members) for read in _member(each, name, at, view)]
         return found or None
-    match = _MEMBER.fullmatch(name)
+    match = _MEMBER.fullmatch(name) if name.partition("[")[0] not in view.plan.known else None
     if match is not None and (found := _member(entry, match["module"], int(match["place"]), view)):
         return found
     return _module(entry, name, view)
