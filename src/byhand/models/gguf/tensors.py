@@ -76,6 +76,10 @@ class _Source:
     def opened(self, shape: tuple[int, ...]) -> Data:
         return self.put_together(*(tensor.array() for tensor in self.tensors)).reshape(shape)
 
+    def addends(self, shape: tuple[int, ...]) -> Data:
+        """The sums of the sizes of each entry's terms."""
+        return self.put_together(*(tensor.addends() for tensor in self.tensors)).reshape(shape)
+
     def as_tensor(self, parameter: Parameter) -> Tensor:
         """The tensor under byhand's name, still packed."""
         sizes = [tensor.size for tensor in self.tensors]
@@ -88,6 +92,9 @@ class _Source:
             kept=False,
             stored="+".join(dict.fromkeys(tensor.type.name for tensor in self.tensors)),
             bits=bits / sum(sizes),
+            addends=partial(self.addends, parameter.shape)
+            if any(tensor.of_two_terms for tensor in self.tensors)
+            else None,
         )
 
 

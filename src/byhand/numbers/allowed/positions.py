@@ -150,6 +150,9 @@ def _made(
     # one of the product with the position
     exponents = np.arange(len(rates)) * (2.0 / width)
     roundings = 2 * abs(log(base)) * exponents + POWER + (0.0 if given is None else SCALED) + 1
+    if p.ggml:  # each frequency is the one before it times base^(-2/width), a power
+        each = ULPS + 2 + 4 * abs(log(base)) / width
+        roundings = np.maximum(roundings, np.arange(len(rates)) * each + POWER + SCALED)
     unit = p.tables.half + OWN  # the implementation's, and our own
     off = angles * (roundings * unit) * (1 + 2**-20)
     if radius is not None:
