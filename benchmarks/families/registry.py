@@ -19,6 +19,7 @@ class Case:
     unlike: Mapping[str, str] = field(default_factory=dict)  # a run that is known to be another
 
 
+NEAR = 1e-10  # how far float64 may be from float64, relative to the largest number
 OWN = ("length", "attention", "unlike")  # settings of a case, not of its config
 CASES: dict[str, list[Case]] = {}
 
@@ -37,3 +38,9 @@ def every(kinds: list[str] | None = None) -> list[Case]:
     from benchmarks.families import decoders  # noqa: F401 - which registers
 
     return [case for kind, cases in CASES.items() if not kinds or kind in kinds for case in cases]
+
+
+def richest(kind: str) -> Case:
+    """The config of a family with the most settings."""
+    every([kind])
+    return max(CASES[kind], key=lambda case: len(case.settings))

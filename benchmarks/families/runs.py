@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ import transformers
 
 import byhand
 from benchmarks.families.lifted import lifted
-from benchmarks.families.registry import Case
+from benchmarks.families.registry import NEAR, Case
 from byhand import forward
 from byhand.evaluate import work_out
 from byhand.model import Model
@@ -29,7 +30,6 @@ from byhand.parameters import learned
 from byhand.plan import Plan
 
 Array = npt.NDArray[np.float64]
-NEAR = 1e-10  # how far float64 may be from float64
 TINY = Fraction(1, 10**30)  # how wide an enclosure may be that stands for the truth
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -67,7 +67,8 @@ def made(case: Case, seed: int) -> Any:
     """The library's model with random float32 numbers, held and worked out in float64."""
     config = config_of(case)
     config._attn_implementation = case.attention
-    with lifted():
+    with lifted(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own code
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float64)
     noise = torch.Generator().manual_seed(seed)
     with torch.no_grad():
