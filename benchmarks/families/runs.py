@@ -69,10 +69,13 @@ def made(case: Case, seed: int) -> Any:
     config._attn_implementation = case.attention
     with lifted(), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own code
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float64)
+        model = transformers.AutoModelForCausalLM.from_config(
+            config, dtype=torch.float64, experts_implementation="eager"
+        )
     noise = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for name, weight in model.named_parameters():
+        routing = [pair for pair in model.named_buffers() if pair[0].endswith("correction_bias")]
+        for name, weight in [*model.named_parameters(), *routing]:
             drawn = torch.randn(weight.shape, generator=noise)
             gain = weight.ndim == 1 and name.endswith("weight")
             drawn = 1 + drawn / 4 if gain else drawn / math.sqrt(max(weight.shape[-1], 4))
@@ -87,7 +90,7 @@ def pair(case: Case, seed: int = 0) -> Iterator[Pair]:
     with tempfile.TemporaryDirectory() as folder:
         theirs.float()
         theirs.config.dtype = torch.float32
-        theirs.save_pretrained(folder)
+        theirs.save_pretrained(folder, save_original_format=not case.stacked)
         theirs = made(case, seed)  # whose tables are in float64
         noise = np.random.default_rng(seed)
         ids = noise.integers(0, theirs.config.get_text_config().vocab_size, case.length).tolist()
@@ -198,7 +201,10 @@ def judged(pair: Pair, attention: str) -> Judged | None:
     """What `check` says of the library's float32 run; None where it has no such attention."""
     try:
         model: Any = transformers.AutoModelForCausalLM.from_pretrained(
-            pair.folder, dtype=torch.float32, attn_implementation=attention
+            pair.folder,
+            dtype=torch.float32,
+            attn_implementation=attention,
+            experts_implementation="eager",
         )
     except ValueError as error:
         if "does not support an attention implementation" in str(error):

@@ -18,7 +18,7 @@ from byhand.models.huggingface.decoders import DECODERS
 from byhand.models.huggingface.families import FAMILIES
 from byhand.spec import ModelSpec
 
-KINDS = sorted({case.kind for case in registry.every()})
+KINDS = sorted({case.kind for case in registry.every()} & DECODERS.keys())
 OTHERS = ("gemma3",)  # wraps gemma3_text
 
 

@@ -1,4 +1,4 @@
-"""Steps under other people's names: TransformerLens hooks and Hugging Face modules.
+"""Steps under other people's names: TransformerLens, Hugging Face modules, and engines.
 
 `ROWS` is the whole knowledge, one row a step; docs/names.md is printed from it.  A name stands for
 what the library computes at that place, up to the order of the axes, which the row tells.  Which
@@ -25,10 +25,12 @@ from fnmatch import fnmatchcase
 from byhand.errors import UsageError, nearest
 from byhand.language import _
 from byhand.names.derived import HUGGING_FACE, derived_pairs
+from byhand.names.engines import ENGINES, engine_pairs
 from byhand.spec import BlockSpec, ModelSpec
 
 FOREIGN = ("transformer_lens", "transformer_bridge", "gpt2", "llama", "gpt_neox")
-STYLES = ("byhand", *FOREIGN, HUGGING_FACE)  # the last: by the names of the model's family
+# huggingface: by the names of the model's family
+STYLES = ("byhand", *FOREIGN, HUGGING_FACE, *ENGINES)
 PREFIXES = ("transformer.", "model.", "gpt_neox.")  # may be left out of a Hugging Face name
 WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _LAYER = re.compile(r"\bL(\+1)?(?!\w)")
@@ -214,7 +216,11 @@ def steps(spec: ModelSpec, known: Mapping[str, str]) -> dict[str, str]:
     for step, name in derived_pairs(spec.family, len(spec.blocks), known):
         if step is None:
             found.pop(name, None)  # in other families it is a step
-    return found | {name: step for step, name in _every_pair(HUGGING_FACE, spec, known)}
+    found |= {name: step for step, name in _every_pair(HUGGING_FACE, spec, known)}
+    for style in ENGINES:  # where they name a module, it is as in transformers
+        for address, name in _engine_pairs(style, spec, known):
+            found.setdefault(name, address)
+    return found
 
 
 def matching(pattern: str, spec: ModelSpec, known: Mapping[str, str]) -> tuple[str, ...]:
@@ -245,9 +251,19 @@ def names(style: str, spec: ModelSpec, known: Mapping[str, str]) -> dict[str, st
             hint=nearest(style, STYLES),
         )
     found: dict[str, str] = {}
-    for address, name in _every_pair(style, spec, known) if style != "byhand" else ():
+    pairs = _engine_pairs if style in ENGINES else _every_pair
+    for address, name in pairs(style, spec, known) if style != "byhand" else ():
         found.setdefault(address, name)
     return found
+
+
+def _engine_pairs(
+    style: str, spec: ModelSpec, known: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """The pairs of an engine, most of them made from the module names of the family."""
+    family = spec.family if spec.family in FOREIGN else ""
+    base = family or ("gpt2" if spec.position == "learned" else "llama")
+    yield from engine_pairs(style, _pairs(base, spec, known), spec, known)
 
 
 def without_wrappers(name: str) -> str:
