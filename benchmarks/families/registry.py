@@ -20,6 +20,7 @@ class Case:
     stacked: bool = False  # whether its files have one tensor for all experts
 
 
+NEAR = 1e-10  # how far float64 may be from float64, relative to the largest number
 OWN = ("length", "attention", "unlike", "stacked")  # settings of a case, not of its config
 CASES: dict[str, list[Case]] = {}
 
@@ -38,3 +39,9 @@ def every(kinds: list[str] | None = None) -> list[Case]:
     from benchmarks.families import decoders, experts  # noqa: F401 - which register
 
     return [case for kind, cases in CASES.items() if not kinds or kind in kinds for case in cases]
+
+
+def richest(kind: str) -> Case:
+    """The config of a family with the most settings."""
+    every([kind])
+    return max(CASES[kind], key=lambda case: len(case.settings))
