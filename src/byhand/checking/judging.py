@@ -78,7 +78,7 @@ def judge_text(
     name = _precision_name(rounding, text.claims)
     marked = MarkedText(
         text.text, text.tokens, name, tuple(lines), text.unmatched, text.label, text.marks,
-        text.readings,
+        text.readings, text.source, text.segments,
     )  # fmt: skip
     return marked, replay
 

@@ -59,6 +59,7 @@ def _text(text: MarkedText) -> dict[str, Any]:
         "text": text.text,
         "label": text.label,
         "tokens": list(map(int, text.tokens)),
+        **_beside(text),
         "precision": text.precision,
         "follows": text.follows,
         "passed": text.passed,
@@ -67,6 +68,16 @@ def _text(text: MarkedText) -> dict[str, Any]:
         "unmatched": plain(text.unmatched),
         "readings": plain(text.readings),
     }
+
+
+def _beside(text: MarkedText) -> dict[str, Any]:
+    """What is read beside the text, where anything is."""
+    found: dict[str, Any] = {}
+    if text.source is not None:
+        found["source"] = {"text": text.source.text, "tokens": list(text.source.tokens)}
+    if text.segments is not None:
+        found["segments"] = list(text.segments)
+    return found
 
 
 def _line(line: Marked) -> dict[str, Any]:
