@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +19,18 @@ import transformers
 
 import byhand
 from benchmarks.families.lifted import lifted
-from benchmarks.families.registry import Case
+from benchmarks.families.registry import NEAR, Case
 from byhand import forward
 from byhand.evaluate import work_out
 from byhand.model import Model
 from byhand.models import open_model, open_spec
+from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.floats import Floats
 from byhand.parameters import learned
 from byhand.plan import Plan
 
 Array = npt.NDArray[np.float64]
+TINY = Fraction(1, 10**30)  # how wide an enclosure may be that stands for the truth
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 
@@ -63,11 +67,15 @@ def made(case: Case, seed: int) -> Any:
     """The library's model with random float32 numbers, held and worked out in float64."""
     config = config_of(case)
     config._attn_implementation = case.attention
-    with lifted():
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float64)
+    with lifted(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own code
+        model = transformers.AutoModelForCausalLM.from_config(
+            config, dtype=torch.float64, experts_implementation="eager"
+        )
     noise = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for name, weight in model.named_parameters():
+        routing = [pair for pair in model.named_buffers() if pair[0].endswith("correction_bias")]
+        for name, weight in [*model.named_parameters(), *routing]:
             drawn = torch.randn(weight.shape, generator=noise)
             gain = weight.ndim == 1 and name.endswith("weight")
             drawn = 1 + drawn / 4 if gain else drawn / math.sqrt(max(weight.shape[-1], 4))
@@ -82,7 +90,7 @@ def pair(case: Case, seed: int = 0) -> Iterator[Pair]:
     with tempfile.TemporaryDirectory() as folder:
         theirs.float()
         theirs.config.dtype = torch.float32
-        theirs.save_pretrained(folder)
+        theirs.save_pretrained(folder, save_original_format=not case.stacked)
         theirs = made(case, seed)  # whose tables are in float64
         noise = np.random.default_rng(seed)
         ids = noise.integers(0, theirs.config.get_text_config().vocab_size, case.length).tolist()
@@ -116,10 +124,13 @@ def by_hand(pair: Pair) -> tuple[list[Array], Array]:
 
 def distance(pair: Pair) -> float:
     """The largest difference of a hidden state or a logit, relative to the largest of its kind."""
-    theirs, logits = library(pair)
-    ours, own = by_hand(pair)
-    assert len(theirs) == len(ours), f"{len(theirs)} hidden states, {len(ours)} here"
-    return max(_apart(a, b) for a, b in zip([*ours, own], [*theirs, logits], strict=True))
+    return _distance(by_hand(pair), library(pair))
+
+
+def _distance(ours: tuple[list[Array], Array], theirs: tuple[list[Array], Array]) -> float:
+    assert len(ours[0]) == len(theirs[0]), f"{len(theirs[0])} hidden states, {len(ours[0])} here"
+    pairs = zip([*ours[0], ours[1]], [*theirs[0], theirs[1]], strict=True)
+    return max(_apart(*each) for each in pairs)
 
 
 def _apart(ours: Array, theirs: Array) -> float:
@@ -127,16 +138,28 @@ def _apart(ours: Array, theirs: Array) -> float:
     return float(np.abs(ours - theirs).max() / max(1.0, np.abs(theirs).max()))
 
 
-def contained(pair: Pair, bits: int) -> bool:
-    """Whether balls of these bits contain the logits worked out with 200 bits, and are near."""
-    from byhand.numbers.enclosed.balls import Balls
+def enclosed(pair: Pair, bits: int) -> list[Any]:
+    """byhand's logits as enclosures, worked out with so many bits."""
+    numbers = Balls(bits)
+    plan = pair.plan.only(["logits"])
+    found = work_out(plan, pair.ours.weights, pair.ids, numbers)["logits"]
+    return list(np.ravel(numbers.entries(found.value)))
 
-    def logits(precision: int) -> Any:
-        numbers = Balls(precision)
-        return work_out(pair.plan.only(["logits"]), pair.ours.weights, pair.ids, numbers)["logits"]
 
-    truth, wide = logits(240), logits(bits)
-    return all(bool(ball.contains(true)) for true, ball in zip(truth.flat, wide.flat, strict=True))
+def contained(pair: Pair, bits: Sequence[int], logits: Array) -> bool:
+    """Whether the enclosures of all these bits contain what many more bits give.
+
+    The middles of those are the library's logits in float64, up to rounding.
+    """
+    truth = enclosed(pair, max(bits) + 60)
+    near = np.array([float(each.mid) for each in truth])
+    if _apart(near, logits.ravel()) > NEAR or not all(each.rad < TINY for each in truth):
+        return False
+    return all(
+        ball.contains(true)
+        for count in bits
+        for true, ball in zip(truth, enclosed(pair, count), strict=True)
+    )
 
 
 # ------------------------------------------------------------------ counts and tokens
@@ -157,19 +180,38 @@ def greedy(pair: Pair, count: int = 6) -> tuple[list[int], list[int]]:
         with torch.no_grad(), lifted():
             found = pair.theirs(torch.tensor([texts[1]]), use_cache=False)
         texts[1].append(int(found.logits[0, -1].argmax()))
-    text = " ".join(map(str, texts[0]))
-    made = byhand.generate(pair.ours, text, tokens=count, stop=False)
-    return [*texts[0], *made.ids], texts[1]
+    endless = replace(pair.ours, ends=())
+    made = byhand.generate(endless, " ".join(map(str, texts[0])), count=count)
+    return [*texts[0], *(chosen.id for chosen in made)], texts[1]
 
 
 # ------------------------------------------------------------------ alarms
 
 
-def alarms(pair: Pair, attention: str) -> list[str]:
-    """The steps of the library's float32 run that `check` calls wrong."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        pair.folder, dtype=torch.float32, attn_implementation=attention
-    ).eval()
-    capture = byhand.capture(model, torch.tensor([pair.ids]))
+@dataclass(frozen=True)
+class Judged:
+    """A float32 run of the library, captured and checked."""
+
+    lines: int
+    wrong: tuple[str, ...]
+    unmatched: tuple[str, ...]
+
+
+def judged(pair: Pair, attention: str) -> Judged | None:
+    """What `check` says of the library's float32 run; None where it has no such attention."""
+    try:
+        model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+            pair.folder,
+            dtype=torch.float32,
+            attn_implementation=attention,
+            experts_implementation="eager",
+        )
+    except ValueError as error:
+        if "does not support an attention implementation" in str(error):
+            return None
+        raise
+    capture = byhand.capture(model.eval(), torch.tensor([pair.ids]))
     marking = byhand.check(pair.ours, capture)
-    return [f"{line.address}: {line.verdict}" for line in marking if line.verdict == "error here"]
+    lines = list(marking)
+    wrong = [str(line) for line in lines if not line.verdict.follows]
+    return Judged(len(lines), tuple(wrong), tuple(each.name for each in marking.unmatched))

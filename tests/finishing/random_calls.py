@@ -190,6 +190,7 @@ def _check(choosing: Choosing) -> Call:
     choosing.option("--target", choosing.word())
     choosing.option("--precision", choosing.random.choice((*FORMATS, "tf32", "decimals:2")), 0.25)
     choosing.option("--optimizer", choosing.random.choice(("sgd lr=0.1", "adamw lr=1e-3")), 0.15)
+    choosing.option("--names", "@map.yaml", 0.1)
     choosing.option("--only", choosing.step(), 0.15)
     choosing.flag("--all")
     choosing.option("--text", choosing.said(), 0.1)

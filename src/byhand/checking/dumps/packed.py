@@ -28,7 +28,7 @@ from byhand.names import without_wrappers
 
 _MEMBER = re.compile(r"(?P<module>.+?)(?:\.output)?(?:[./]|\[)(?P<place>[01])\]?")
 _SIGNS = re.compile(
-    r".*\.(?:self_attn|attn|attention)\.attn|logits_processor|.*\.mlp\.experts|.*\.mla_attn"
+    r".*\.(?:self_attn|attn|attention)\.attn|logits_processor|.*\.mla_attn"
     r"|.*norm[./\[][1]\]?|.*\.rotary_emb[./\[][01]\]?"
 )
 _PACKED = re.compile(r".*\.(?:qkv_proj|gate_up_proj|fused_qkv_a_proj)")
@@ -37,9 +37,8 @@ _PACKED = re.compile(r".*\.(?:qkv_proj|gate_up_proj|fused_qkv_a_proj)")
 def is_packed(view: View) -> bool:
     """Whether the dump looks like one of vLLM or SGLang."""
     names = [without_wrappers(name) for name in view.entries]
-    return any(map(_SIGNS.fullmatch, names)) or (
-        any(name.endswith(".act_fn") for name in names) and any(map(_PACKED.fullmatch, names))
-    )
+    fused = any(name.endswith((".act_fn", ".mlp.experts")) for name in names)
+    return any(map(_SIGNS.fullmatch, names)) or (fused and any(map(_PACKED.fullmatch, names)))
 
 
 def read_packed(entry: Entry, view: View) -> Read | None:
@@ -49,7 +48,7 @@ def read_packed(entry: Entry, view: View) -> Read | None:
         members = [replace(entry, beside=()), *_others(entry)]
         found = [read for at, each in enumerate(members) for read in _member(each, name, at, view)]
         return found or None
-    match = _MEMBER.fullmatch(name)
+    match = _MEMBER.fullmatch(name) if name.partition("[")[0] not in view.plan.known else None
     if match is not None and (found := _member(entry, match["module"], int(match["place"]), view)):
         return found
     return _module(entry, name, view)
@@ -79,9 +78,11 @@ def _member(entry: Entry, module: str, place: int, view: View) -> Read:
 
     if last == "rotary_emb" and at:
         return as_step(view.first(f"{at}.attn.{'qk'[place]}_rotated"))
-    if _PACKED.fullmatch(module) or module.endswith(("_proj", ".experts")):
+    if _PACKED.fullmatch(module) or last == "experts":
         return (_module(entry, module, view) or []) if place == 0 else []
     address = view.module(module)
+    if last.endswith("_proj") and address is not None:  # (the product, a bias that is not added)
+        return [called(entry, address, style=FLAT)] if place == 0 else []
     if address is None:
         return []
     if view.plan.known.get(f"{at}.attn.out") == address:  # (out, weights) of eager attention

@@ -5,7 +5,7 @@
     numerals        one number as people write it   tensors   safetensors and npz
     printed_floats  floats that a program printed   folder    what `byhand trace --out` writes
     eval_callback   what llama.cpp prints           binaries  .npy files, and raw binaries
-    polygraphy      its JSON, arrays in base64
+    polygraphy      its JSON, arrays in base64      llm_c     its debug state
 
 Nothing here knows a model: `matches` finds the step of each name.
 """
@@ -80,6 +80,10 @@ def _read_path(path: Path) -> Sheet:
         )
     read = READERS.get(path.suffix.lower())
     if read is None:
+        from byhand.checking.readers.llm_c import is_state, read_state
+
+        if is_state(path):
+            return read_state(path)
         hint = None
         if path.suffix == ".npy":
             hint = _("an array by itself has no name: save it with numpy.savez")

@@ -35,8 +35,7 @@ def sheet_of(source: str, table: Table) -> Sheet:
     """The sheet of a table: claims under `claims`, or beside the heading's keys."""
     claims = _lines(table, CLAIMS)
     if claims is None:
-        lines = {k: node for k, node in table.entries.items() if k not in (*HEADING, GIVEN)}
-        claims = dict(_flat(lines))
+        claims = {k: node for k, node in table.entries.items() if k not in (*HEADING, GIVEN)}
     else:
         table.only(*HEADING, CLAIMS, GIVEN)
     given = _lines(table, GIVEN) or {}
@@ -68,20 +67,11 @@ def _lines(table: Table, key: str) -> Mapping[str, Node] | None:
     """The lines under a key; None without the key."""
     node = table.get(key)
     if node is None or isinstance(node, Table):
-        return None if node is None else dict(_flat(node.entries))
+        return None if node is None else node.entries
     raise node.wrong(
         _("claims are a table") if key == CLAIMS else _("what is given is a table"),
         expected=_("addresses with their values, one a line"),
     )
-
-
-def _flat(lines: Mapping[str, Node], before: str = "") -> Iterator[tuple[str, Node]]:
-    """The lines; those of nested tables by their paths: layers/0/mlp."""
-    for name, node in lines.items():
-        if isinstance(node, Table) and node.entries:
-            yield from _flat(node.entries, f"{before}{name}/")
-        else:
-            yield before + name, node
 
 
 def _heading(table: Table, *keys: str) -> str | None:

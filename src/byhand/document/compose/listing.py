@@ -126,18 +126,27 @@ def component_name(line: Line, layers: Sequence[int | None]) -> str:
         "head": _("head"),
     }
     name = names[line.part]
-    if line.address == "count.final.norm":
-        name = _("final norm")
+    apart = {
+        "count.final.norm": _("final norm"),
+        "count.embed.norm": _("norm of the embedding"),
+        "count.head.norm": _("norm of the head"),
+    }
+    at = line.address.replace(line.stack, "", 1) if line.stack else line.address
+    name = apart.get(at, name)
+    if ".cross" in line.address:
+        norms = line.part == "norm"
+        name = _("norms of cross-attention") if norms else _("cross-attention")
     if line.kind == "bias":
         name = _("{part}, biases").format(part=name)
     known = [layer for layer in layers if layer is not None]
     if not known:
-        return name
+        return _("encoder · {part}").format(part=name) if line.stack else name
     if known == list(range(known[0], known[-1] + 1)) and len(known) > 1:
         which = f"{known[0]}–{known[-1]}"
     else:
         which = ", ".join(map(str, known))
-    return _("block {which} · {part}").format(which=which, part=name)
+    block = _("encoder's block {which} · {part}") if line.stack else _("block {which} · {part}")
+    return block.format(which=which, part=name)
 
 
 def inventory_totals(inventory: Inventory, weights_known: bool) -> Iterator[tuple[str, int]]:

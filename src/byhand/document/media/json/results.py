@@ -9,6 +9,7 @@ import numpy as np
 
 from byhand.document.compose.forms import DIGITS, Forms, floats
 from byhand.document.media.json.records import (
+    beside_data,
     enclosure_data,
     float_data,
     number,
@@ -42,6 +43,7 @@ def comparison_data(found: Compared) -> dict[str, Any]:
         "true": trace.numbers.name,
         **proof_data(trace),
         "tokens": [{"id": id, "text": trace.token(id)} for id in trace.tokens],
+        **beside_data(trace.model, trace.source, trace.segments),
         "steps": in_style(
             [_compared_step(found, step) for step in found.steps], trace.plan, found.names
         ),
@@ -97,6 +99,7 @@ def generation_data(generation: Generation) -> dict[str, Any]:
         "numbers": generation.numbers.name,
         **_proof(generation),
         "tokens": [{"id": id, "text": tokens[id]} for id in generation.prompt],
+        **beside_data(generation.model, generation.source, generation.segments),
         "sampling": None
         if sampling is None
         else {
