@@ -105,7 +105,7 @@ class Contrast(Shown):
 
     >>> import byhand
     >>> byhand.contrast(byhand.trace("minigpt"), byhand.trace("minigpt"))
-    <Contrast of minigpt with minigpt: 0 of 61 steps moved, 0 of 8 next tokens changed>
+    <Contrast of minigpt with minigpt: 0 of 62 steps moved, 0 of 8 next tokens changed>
     """
 
     name: str
