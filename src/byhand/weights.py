@@ -30,12 +30,13 @@ class Tensor:
     The data is read-only: tensors that refer to each other share it.  A tensor made by `Tensor.at`
     knows its shape from the start and opens its data when first asked for it.  `stored` is the
     format of its file, such as BF16 or Q4_K, and `bits` what an entry takes there; both are None
-    for numbers that are written out.
+    for numbers that are written out.  `misread` gives what readers with a known mistake take packed
+    data for, by the mistake's name.
     """
 
     __slots__ = (
-        "_data", "_kept", "_open", "_unpacked", "addends", "bits", "dtype", "name", "same_as",
-        "shape", "stored",
+        "_data", "_kept", "_open", "_unpacked", "addends", "bits", "dtype", "misread", "name",
+        "same_as", "shape", "stored",
     )  # fmt: skip
 
     def __init__(self, name: str, data: Data, same_as: str | None = None) -> None:
@@ -51,6 +52,7 @@ class Tensor:
         self._open: Callable[[], Data] | None = None
         self._kept = True
         self._unpacked: Callable[[], Data | None] = _nothing  # or a weak reference
+        self.misread: Mapping[str, Callable[[], Data]] = {}
 
     @classmethod
     def at(
@@ -65,6 +67,7 @@ class Tensor:
         stored: str | None = None,
         bits: Fraction | None = None,
         addends: Callable[[], Data] | None = None,
+        misread: Mapping[str, Callable[[], Data]] | None = None,
     ) -> Tensor:
         """A tensor whose data `opening` gives when it is first needed.
 
@@ -76,6 +79,7 @@ class Tensor:
         tensor._data, tensor._open, tensor._kept = None, opening, kept
         tensor.stored, tensor.addends = stored, addends
         tensor.bits = tensor.bits if bits is None else bits
+        tensor.misread = misread or {}
         return tensor
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from math import prod
 
@@ -182,7 +183,21 @@ class _Reader:
             kept=not any(each.packed for each in stored),
             stored=" + ".join(dict.fromkeys(each.dtype for each in stored)),
             bits=_bits(stored),
+            misread=self.misread(parameter, source, stored),
         )
+
+    def misread(
+        self, parameter: Parameter, source: Source, stored: list[Entry]
+    ) -> dict[str, Callable[[], Data]]:
+        """What readers with a known mistake take one packed tensor for."""
+        if source.stacked or not isinstance(stored[0], Quantised):
+            return {}
+        form, attn = self.form(parameter), self.attention(parameter.name)
+
+        def taken(make: Callable[[], Data]) -> Data:
+            return np.asarray(source.taken(make(), form, attn))
+
+        return {name: partial(taken, make) for name, make in stored[0].mistakes.items()}
 
     def copies(self) -> list[str]:
         """The tensors that hold the embedding again, where the file has them: a tied head's too."""
