@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,14 @@ from byhand import forward
 from byhand.evaluate import work_out
 from byhand.model import Model
 from byhand.models import open_model, open_spec
+from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.floats import Floats
 from byhand.parameters import learned
 from byhand.plan import Plan
 
 Array = npt.NDArray[np.float64]
+NEAR = 1e-10  # how far float64 may be from float64
+TINY = Fraction(1, 10**30)  # how wide an enclosure may be that stands for the truth
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 
@@ -116,10 +120,13 @@ def by_hand(pair: Pair) -> tuple[list[Array], Array]:
 
 def distance(pair: Pair) -> float:
     """The largest difference of a hidden state or a logit, relative to the largest of its kind."""
-    theirs, logits = library(pair)
-    ours, own = by_hand(pair)
-    assert len(theirs) == len(ours), f"{len(theirs)} hidden states, {len(ours)} here"
-    return max(_apart(a, b) for a, b in zip([*ours, own], [*theirs, logits], strict=True))
+    return _distance(by_hand(pair), library(pair))
+
+
+def _distance(ours: tuple[list[Array], Array], theirs: tuple[list[Array], Array]) -> float:
+    assert len(ours[0]) == len(theirs[0]), f"{len(theirs[0])} hidden states, {len(ours[0])} here"
+    pairs = zip([*ours[0], ours[1]], [*theirs[0], theirs[1]], strict=True)
+    return max(_apart(*each) for each in pairs)
 
 
 def _apart(ours: Array, theirs: Array) -> float:
@@ -127,16 +134,28 @@ def _apart(ours: Array, theirs: Array) -> float:
     return float(np.abs(ours - theirs).max() / max(1.0, np.abs(theirs).max()))
 
 
-def contained(pair: Pair, bits: int) -> bool:
-    """Whether balls of these bits contain the logits worked out with 200 bits, and are near."""
-    from byhand.numbers.enclosed.balls import Balls
+def enclosed(pair: Pair, bits: int) -> list[Any]:
+    """byhand's logits as enclosures, worked out with so many bits."""
+    numbers = Balls(bits)
+    plan = pair.plan.only(["logits"])
+    found = work_out(plan, pair.ours.weights, pair.ids, numbers)["logits"]
+    return list(np.ravel(numbers.entries(found.value)))
 
-    def logits(precision: int) -> Any:
-        numbers = Balls(precision)
-        return work_out(pair.plan.only(["logits"]), pair.ours.weights, pair.ids, numbers)["logits"]
 
-    truth, wide = logits(240), logits(bits)
-    return all(bool(ball.contains(true)) for true, ball in zip(truth.flat, wide.flat, strict=True))
+def contained(pair: Pair, bits: Sequence[int], logits: Array) -> bool:
+    """Whether the enclosures of all these bits contain what many more bits give.
+
+    The middles of those are the library's logits in float64, up to rounding.
+    """
+    truth = enclosed(pair, max(bits) + 60)
+    near = np.array([float(each.mid) for each in truth])
+    if _apart(near, logits.ravel()) > NEAR or not all(each.rad < TINY for each in truth):
+        return False
+    return all(
+        ball.contains(true)
+        for count in bits
+        for true, ball in zip(truth, enclosed(pair, count), strict=True)
+    )
 
 
 # ------------------------------------------------------------------ counts and tokens
@@ -174,11 +193,16 @@ class Judged:
     unmatched: tuple[str, ...]
 
 
-def judged(pair: Pair, attention: str) -> Judged:
-    """What `check` says of the library's float32 run with this attention."""
-    model: Any = transformers.AutoModelForCausalLM.from_pretrained(
-        pair.folder, dtype=torch.float32, attn_implementation=attention
-    )
+def judged(pair: Pair, attention: str) -> Judged | None:
+    """What `check` says of the library's float32 run; None where it has no such attention."""
+    try:
+        model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+            pair.folder, dtype=torch.float32, attn_implementation=attention
+        )
+    except ValueError as error:
+        if "does not support an attention implementation" in str(error):
+            return None
+        raise
     capture = byhand.capture(model.eval(), torch.tensor([pair.ids]))
     marking = byhand.check(pair.ours, capture)
     lines = list(marking)
