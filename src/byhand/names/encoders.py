@@ -216,7 +216,8 @@ def _bart(embedding: str, learned: bool, copies: tuple[str, ...]) -> Names:
         outside[f"{stack}embed.norm"] = f"{module}.layernorm_embedding"
         outside[f"{stack}final.norm"] = f"{module}.layer_norm"
     outside["encoder.embed.token"] = "encoder.embed_tokens"
-    tables = "" if learned else r"(model\.)?(encoder|decoder)\.embed_positions\.weight"
+    unread = [r"(encoder|decoder)\.embed_positions\.weight"] * (not learned)
+    unread += [] if copies else [r"shared\.weight"]
     return Names(
         prefix="model.",
         embedding=embedding,
@@ -234,7 +235,7 @@ def _bart(embedding: str, learned: bool, copies: tuple[str, ...]) -> Names:
             "encoder.embed_tokens": "encoder.embed.token" if learned else "",
             "decoder.embed_tokens": "embed.token" if learned else "",
         },
-        leftovers=re.compile(tables or "(?!)"),
+        leftovers=re.compile(rf"(model\.)?({'|'.join(unread) or '(?!)'})"),
     )
 
 
@@ -246,5 +247,6 @@ ENCODERS: Mapping[str, Names] = {
     "t5": T5,
     "bart": _bart("shared.weight", True, _COPIES),
     "marian": _bart("shared.weight", False, _COPIES),
+    "bart_apart": _bart("decoder.embed_tokens.weight", True, ()),
     "marian_apart": _bart("decoder.embed_tokens.weight", False, ()),
 }
