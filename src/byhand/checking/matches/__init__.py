@@ -55,7 +55,7 @@ from byhand.worked import ABSENT_AS
 
 IDS = ("tokens", "source", "target", "next")  # steps whose values are token ids
 LOSS, MEAN_LOSS = "loss", "mean_loss"
-SHARED = "embed.position"  # one row may hold for the whole batch
+SHARED = ("embed.position", "encoder.embed.position")  # one row may hold for the whole batch
 
 
 def match(
@@ -345,7 +345,7 @@ def _fitted(entry: Entry, part: Part, found: Found, batch: int) -> Turn | None:
     if excess:
         shape = (shape[0] - excess,)
     if found.step:
-        turn = turn_for(shape, part, found.style, batch, shared=found.address == SHARED)
+        turn = turn_for(shape, part, found.style, batch, shared=found.address in SHARED)
     else:
         turn = as_it_is(shape, part)
     if turn is None:
