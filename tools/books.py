@@ -1,4 +1,4 @@
-"""The books of the built-in models, which docs/ links to.
+"""The books of the built-in models and of some examples, which docs/ links to.
 
     python tools/books.py            # all of them, into docs/books
     python tools/books.py --check    # says whether the kept ones are up to date
@@ -22,7 +22,9 @@ from byhand.document.media.html import write_book
 from byhand.editions import make_book
 from byhand.models import builtin_names, open_model
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "books"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+FOLDER = DOCS / "books"
+EXAMPLES = ("two-experts", "sink", "humble", "translator")  # model files of docs/examples
 INDEX = "README.md"
 KEPT = ("tiny", "journey")
 LANGUAGES = {"en": "English", "es": "Spanish"}
@@ -31,10 +33,20 @@ SPANISH = ("tiny", "journey")
 
 @dataclass(frozen=True)
 class Edition:
-    """One book: a built-in model with its own text, in a language."""
+    """One book: a built-in model or an example with its own text, in a language."""
 
     model: str
     language: str
+
+    @property
+    def opened(self) -> str:
+        """What `byhand book` opens, from the root of the repository."""
+        return f"docs/examples/{self.model}.yaml" if self.model in EXAMPLES else self.model
+
+    @property
+    def place(self) -> str:
+        """The same, from anywhere."""
+        return str(DOCS.parent / self.opened) if self.model in EXAMPLES else self.model
 
     @property
     def name(self) -> str:
@@ -49,10 +61,10 @@ class Edition:
     @property
     def command(self) -> str:
         spoken = "" if self.language == "en" else f" --lang {self.language}"
-        return f"byhand book {self.model} --out {self.name}{spoken}"
+        return f"byhand book {self.opened} --out {self.name}{spoken}"
 
     def make(self) -> Book:
-        return make_book(self.model, language=self.language)
+        return make_book(self.place, language=self.language)
 
     def write(self, folder: Path) -> Book:
         """Writes the pages into a folder and removes pages that the book no longer has."""
@@ -65,9 +77,9 @@ class Edition:
 
 
 def editions() -> tuple[Edition, ...]:
-    """Every built-in model in English, and some in Spanish."""
+    """Every built-in model and some examples in English, and some in Spanish."""
     return (
-        *(Edition(name, "en") for name in builtin_names()),
+        *(Edition(name, "en") for name in (*builtin_names(), *EXAMPLES)),
         *(Edition(name, "es") for name in SPANISH),
     )
 
@@ -89,7 +101,7 @@ def _lines(on_site: bool) -> Iterator[str]:
     yield "| book | what it is of | language | made by |"
     yield "|---|---|---|---|"
     for each in editions():
-        about = open_model(each.model).about.rstrip(".")
+        about = open_model(each.place).about.rstrip(".")
         link = f"[{each.name}]({each.name}/index.html)" if on_site or each.kept else each.name
         yield f"| {link} | {about} | {LANGUAGES[each.language]} | `{each.command}` |"
 

@@ -50,6 +50,11 @@ def test_every_model_file_on_the_page_opens(text: str, tmp_path: Path) -> None:
     assert parse_model(text, "page.yaml", tmp_path).text
 
 
+@pytest.mark.parametrize("name", ["two-experts", "sink", "humble"])
+def test_the_example_on_the_page_is_the_file_beside_it(name: str) -> None:
+    assert (DOCS / "examples" / f"{name}.yaml").read_text() in COMPLETE
+
+
 def test_there_are_several_of_them() -> None:
     assert len(COMPLETE) == 9
 

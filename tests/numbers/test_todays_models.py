@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -13,10 +13,13 @@ from byhand.evaluate import work_out
 from byhand.numbers.allowed import Allowed
 from byhand.numbers.base import ABSENT, Numbers
 from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
 from byhand.numbers.tensors import Tensors
+from byhand.spec import ACTIVATIONS
+from byhand.worked import Worked
 from oracles.arb_pass import ArbPass
 from oracles.architectures import nasty
 from oracles.comparing import assert_arb_is_torch, assert_exact_is_arb
@@ -24,7 +27,7 @@ from oracles.hand_set import dyadic
 from oracles.todays import Todays, todays
 from oracles.todays_pass import TodaysPass
 
-MANY = range(12)
+MANY, SOME = range(24), range(6)
 
 
 @cache
@@ -54,6 +57,87 @@ def worked(number: int, numbers: Numbers) -> dict[str, Any]:
     )
 
 
+def test_the_cases_have_every_newer_option() -> None:
+    ops = {step.op for number in MANY for step in case(number).plan()}
+    assert ops >= {
+        "rescale", "soft_cap", "clamp", "weigh", "beside", "constants", "bucket_scores", "choose",
+        "expert_shares", "sinusoid",
+    }  # fmt: skip
+    settings = {(step.op, name, value if isinstance(value, str | bool) else None)
+                for number in MANY for step in case(number).plan()
+                for name, value in step.attributes.items()}  # fmt: skip
+    assert settings >= {
+        ("affine", "plus_one", True), ("sinusoid", "pairing", "half"), ("rescale", "plus", None),
+        ("rescale", "by", None), ("choose", "groups", None), ("choose", "group_rule", "top2"),
+        ("expert_shares", "alone", True), ("expert_shares", "scale", None),
+        ("expert_shares", "eps", None),
+        *(("activate", "kind", kind) for kind in ACTIVATIONS),
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("number", MANY)
 def test_the_formulas_say_what_torch_computes(number: int) -> None:
     assert_arb_is_torch(oracle(number), torch_pass(number))
+
+
+@pytest.mark.parametrize("number", SOME)
+def test_exact_values_are_those_of_arb(number: int) -> None:
+    assert assert_exact_is_arb(worked(number, Exact()), oracle(number)) > 200
+
+
+@pytest.mark.parametrize("number", SOME)
+def test_balls_contain_the_values_and_are_narrow(number: int) -> None:
+    numbers = Balls(120)
+    steps = worked(number, numbers)
+    for address, values in oracle(number).values.items():
+        entries = numbers.entries(steps[address].value)
+        for index, real in values.items():
+            found = entries[index]
+            if real is None:
+                assert found is ABSENT
+            else:
+                assert found.overlaps(Enclosure.of(real)), (address, index)
+                assert found.rad < Fraction(1, 10**20), (address, index)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "near"),
+    [(Floats("float64"), 1e-12), (Tensors("float64"), 1e-12), (Pencil(9), 1e-5)],
+    ids=["floats", "tensors", "pencil"],
+)
+def test_rounded_numbers_come_near_the_values(numbers: Any, near: float) -> None:
+    for number in SOME:
+        steps, plan = worked(number, numbers), case(number).plan()
+        for address, tensor in torch_pass(number).found.items():
+            if address == "next":
+                continue
+            found = np.ma.asarray(numbers.entries(steps[plan[address].address].value), dtype=float)
+            found = np.ma.masked_invalid(found)
+            real = np.ma.MaskedArray(tensor.numpy(), mask=np.ma.getmaskarray(found))
+            assert np.ma.allclose(found, real, rtol=near, atol=near), (number, address)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "transformers:float16"])
+def test_what_floats_give_is_allowed_line_by_line(precision: str) -> None:
+    """Each line from the claimed lines that it reads, as `check` reads a dump."""
+    allowed, floats = Allowed(precision), Floats(precision.rpartition(":")[2])
+    worst: list[float] = []
+    for number in SOME:
+        given = worked(number, floats)
+
+        def judged(work: Worked, given: dict[str, Worked] = given) -> Worked:
+            if work.step.op in ("given", "argmax"):
+                return work
+            found = floats.entries(given[work.step.address].value)
+            claim = np.ma.filled(np.ma.asarray(found, dtype=float), 0.0)
+            verdict = allowed.judge(work.value, (), claim)
+            assert verdict.possible, (work.step.address, verdict.share)
+            worst.append(verdict.times or 0.0)
+            return Worked(work.step, allowed.overlay(work.value, (), claim), allowed)
+
+        here = case(number)
+        work_out(
+            here.plan(), here.weights, here.tokens, allowed, target=here.target,
+            source=here.source, revise=judged,
+        )  # fmt: skip
+    assert max(worst) < 8

@@ -1,7 +1,7 @@
 """Small models with what today's have: each number draws another mixture of the newer options.
 
 Norms behind a sublayer, gains of 1 + w, caps, clips, factors, latent and cross-attention, scores by
-distance, encoders, segments, and experts that are chosen within groups and stand beside shared ones.
+distance, encoders, segments, and experts that are chosen within groups, beside shared ones.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class _Drawn:
             share_scale=self.one_of((Fraction(1), Fraction(5, 2))),
             share_eps=Fraction(self.one_of((0, 1)), 64) if scoring == "sigmoid" else Fraction(0),
             shared=shared,
-            shared_gate=shared is not None and self.maybe(),
+            shared_gate=shared is not None and turn % 4 == 0,
         )
 
     # ------------------------------------------------------------------ the whole

@@ -57,7 +57,9 @@ class Run:
         attention = getattr(config, "_attn_implementation", None)
         mask, pairs = given_mask(self.inputs.get(MASK), attention)
         back = None if way is None else Listener()
-        recorder = Recorder(attention, back)
+        shape = tuple(getattr(ids, "shape", ()))
+        sides = shape if len(shape) == 2 else None
+        recorder = Recorder(attention, back, sides, modules.family)
         with running(self.model, modules, recorder, self.names), _uncompiled(modules):
             result = self.model(*self.arguments, **self.inputs)
             cache = getattr(result, CACHE, None) or self.inputs.get(CACHE)

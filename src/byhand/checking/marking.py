@@ -8,7 +8,7 @@ from typing import Any
 
 from byhand.checking.causes import form_of, together
 from byhand.checking.claims import ClaimedText, Sheet
-from byhand.checking.dumps import NameMap
+from byhand.checking.dumps import NameMap, opened
 from byhand.checking.judging import judge_text
 from byhand.checking.matches import match
 from byhand.checking.readers import read_claims
@@ -51,7 +51,8 @@ def mark(
     replay: Replay | None = None
     for sheet in _joined([read_claims(source) for source in claims]):
         sheet = sheet if optimizer is None else replace(sheet, optimizer=optimizer)
-        rows = match(sheet, model, text, target, names, source=source, segments=segments)
+        sheet = opened(sheet, model)
+        rows = match(sheet, model, text, target, source=source, segments=segments, names=names)
         batch: list[MarkedText] = []
         for claimed in rows:
             marked, replay = judge_text(

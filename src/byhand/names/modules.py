@@ -33,8 +33,10 @@ class Names:
     inside: Mapping[str, Place]  # likewise, within a layer
     leftovers: re.Pattern[str] = _NOTHING_LEFT  # buffers of older versions, which are ignored
     beside: Mapping[str, Place] = field(default_factory=dict)  # as outside, without the prefix
+    prefixes: tuple[str, ...] = ()  # others than the usual one
     encoder_layer: str = ""  # before the number of a layer of the encoder
     encoder_inside: Mapping[str, Place] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)  # steps that `derived` would not find
     copies: tuple[str, ...] = ()  # tensors of some files that hold the embedding again
 
     def sources(self, name: str, prefix: str, layout: str) -> tuple[Source, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,47 @@ def test_wherever_scores_and_answers_lie_what_is_combined_is_allowed(
         near = numbers.expert_shares(scores, again, normalised=normalised)
         assert numbers.judge(near, (), own, 1e-13).possible
         assert (near.rad <= parts.rad * (1 + 1e-9) + 1e-15).all()
+
+
+def chosen_in_groups(scores: Data, count: int, kept: int, rule: str) -> Data:
+    """The same within the best groups of two."""
+    each = scores.reshape(len(scores), -1, 2)
+    best = chosen(each.sum(axis=-1) if rule == "top2" else each.max(axis=-1), kept)
+    inside = np.where(best[..., None] > 0, each, -np.inf).reshape(scores.shape)
+    return chosen(inside, count)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    width=st.sampled_from([0.0, 1e-9, 1e-3, 0.1, 1.0]),
+    kept=st.integers(1, 3),
+    rule=st.sampled_from(["max", "top2"]),
+    normalised=st.booleans(),
+)
+def test_wherever_scores_lie_the_choice_within_groups_and_its_shares_are_allowed(
+    seed: int, width: float, kept: int, rule: str, normalised: bool
+) -> None:
+    chance = np.random.default_rng(seed)
+    mids = chance.integers(1, 9, (POSITIONS, 6)) / 8.0  # some of them tie
+    radii = np.minimum(chance.random(mids.shape) * width, mids * 0.9)
+    numbers = Allowed("exact")
+    scores = Range(mids, radii)
+    marks = numbers.choose(scores, count=2, groups=3, groups_chosen=kept, group_rule=rule)
+    settings: Any = {"normalised": normalised, "alone": True, "scale": Fraction(5, 2)}
+    parts = numbers.expert_shares(scores, marks, **settings, eps=Fraction(1, 64))
+    for _try in range(4):
+        moved = mids + chance.choice([-1.0, 1.0, 0.5], mids.shape) * radii
+        found = chosen_in_groups(moved, 2, kept, rule)
+        assert numbers.judge(marks, (), found).possible
+        own = moved * found * 2.5
+        if normalised:
+            own /= (moved * found).sum(axis=-1, keepdims=True) + 1 / 64
+        assert numbers.judge(parts, (), own, 1e-13).possible
+        again = numbers.overlay(marks, (), found)
+        near = numbers.expert_shares(scores, again, **settings, eps=Fraction(1, 64))
+        assert numbers.judge(near, (), own, 1e-13).possible
+    if width == 0:
+        assert not marks.rad.any()  # nothing is open: equal numbers are taken in order
 
 
 @given(seed=st.integers(0, 2**32), width=st.sampled_from([0.0, 1e-3, 1.0, 30.0]))

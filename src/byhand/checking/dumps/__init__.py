@@ -5,7 +5,9 @@
     ggml       llama.cpp: names of its graph, its order of axes and of pairs
     paths      nested names, Flax, ONNX
     outputs    hidden_states.N and attentions.N
+    states     the debug state of C ports
     name_maps  names that a file explains
+    folding    models that TransformerLens folded and centred
 
 An entry becomes one entry or several, under addresses of byhand, each with how it was read.  What
 is read by its name alone stays as it is.
@@ -21,9 +23,10 @@ from byhand.checking.dumps.name_maps import NameMap
 from byhand.checking.dumps.outputs import read_output
 from byhand.checking.dumps.packed import read_packed
 from byhand.checking.dumps.paths import read_path
+from byhand.checking.dumps.states import opened, read_cache
 from byhand.checking.dumps.view import View
 
-WAYS = (read_output, read_packed, read_ggml, read_path)
+WAYS = (read_output, read_cache, read_packed, read_ggml, read_path)
 
 
 def reread(
@@ -52,4 +55,4 @@ def _read(entry: Entry, view: View, names: NameMap | None) -> list[Entry | Unmat
     return [entry]
 
 
-__all__ = ["NameMap", "View", "reread"]
+__all__ = ["NameMap", "View", "opened", "reread"]

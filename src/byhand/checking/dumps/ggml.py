@@ -182,7 +182,7 @@ def _which(entry: Entry, name: str, steps: tuple[str, str | None, bool], view: V
         )
     if mine == times[-1] and turned is not None:
         return turned
-    return None if biased and mine == times[0] and flat else product
+    return None if biased and mine == times[0] and len(times) > 2 else product
 
 
 def _can_be_flat(entry: Entry, view: View, product: str) -> bool:
@@ -256,6 +256,18 @@ def _decided(view: View, width: int) -> bool | None:
     return None
 
 
+def nearer_apart(entry: Entry, address: str, view: View) -> Entry:
+    """Keys or queries of the other order of pairs, reordered; decided in the first block."""
+    attn = view.plan.spec.blocks[int(address.split(".")[1])].attention
+    rotary = None if attn is None else attn.rotary
+    if rotary is None or rotary.pairing != "half" or not address.endswith("_rotated"):
+        return entry
+    if "cache" not in view.decided:
+        true, apart = view.true(address), _apart(entry, rotary.width)
+        view.decided["cache"] = true is not None and _off(apart, true) < _off(entry, true)
+    return _apart(entry, rotary.width) if view.decided["cache"] else entry
+
+
 def _off(entry: Entry, true: npt.NDArray[np.float64]) -> float:
     """How far the claimed numbers typically are from the true ones."""
     apart = np.abs(entry.values.astype(np.float64) - true)
@@ -318,7 +330,7 @@ def _of_the_chosen(entry: Entry, row: TensorName, layer: str, view: View) -> Rea
     if step.axes[-1] == "expert":  # (pos, expert)
         values, claimed, wide = values[..., 0], claimed[..., 0], wide[..., 0]
     else:  # (expert, pos, …)
-        values, claimed, wide = (each.swapaxes(0, 1) for each in (values, claimed, wide))
+        values, claimed, wide = values.swapaxes(0, 1), claimed.swapaxes(0, 1), wide.swapaxes(0, 1)
     how = _("of the chosen experts, in the order of ffn_moe_topk")
     changed = replace(entry, values=values, claimed=claimed, slack=wide)
     return [called(changed, row.address, how)]

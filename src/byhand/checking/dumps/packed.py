@@ -3,8 +3,9 @@
 Their modules are called as those of `transformers`, but
 
     qkv_proj, gate_up_proj   give q, k and v (gate and up) side by side
-    a norm                   is given what is added and the residual: it gives (normed, their sum)
-    a layer                  gives (what the MLP adds, the stream before it): their sum is the stream
+    a norm                   reads what is added and the residual, and gives (normed, their sum)
+    a layer                  gives (what the MLP adds, the stream before that): the stream is
+                             their sum
     rotary_emb               gives (q, k) after RoPE
     attn                     is the attention kernel: what it gives goes into o_proj
     act_fn                   gives act(gate) · up
@@ -48,7 +49,7 @@ def read_packed(entry: Entry, view: View) -> Read | None:
         members = [replace(entry, beside=()), *_others(entry)]
         found = [read for at, each in enumerate(members) for read in _member(each, name, at, view)]
         return found or None
-    match = _MEMBER.fullmatch(name)
+    match = _MEMBER.fullmatch(name) if name.partition("[")[0] not in view.plan.known else None
     if match is not None and (found := _member(entry, match["module"], int(match["place"]), view)):
         return found
     return _module(entry, name, view)
@@ -78,9 +79,11 @@ def _member(entry: Entry, module: str, place: int, view: View) -> Read:
 
     if last == "rotary_emb" and at:
         return as_step(view.first(f"{at}.attn.{'qk'[place]}_rotated"))
-    if _PACKED.fullmatch(module) or module.endswith(("_proj", ".experts")):
+    if _PACKED.fullmatch(module) or last == "experts":
         return (_module(entry, module, view) or []) if place == 0 else []
     address = view.module(module)
+    if last.endswith("_proj") and address is not None:  # (the product, a bias that is not added)
+        return [called(entry, address, style=FLAT)] if place == 0 else []
     if address is None:
         return []
     if view.plan.known.get(f"{at}.attn.out") == address:  # (out, weights) of eager attention

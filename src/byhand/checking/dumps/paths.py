@@ -2,7 +2,7 @@
 
     intermediates/model/layers/0/mlp/__call__/0     Flax, as capture_intermediates nests it
     params/model/layers/0/mlp/up_proj/kernel        its weights: kernels are (in, out)
-    /model/layers.0/mlp/up_proj/MatMul_output_0     ONNX, as torch.onnx names what an operation gives
+    /model/layers.0/mlp/up_proj/MatMul_output_0     ONNX: what an operation of torch.onnx gives
 
 Of the operations inside a module, those that are steps are read: a product with its bias, the parts
 of a norm, scores, weights and mixed values of attention, sums of the stream.
@@ -17,6 +17,7 @@ import numpy as np
 from byhand.checking.claims import Entry
 from byhand.checking.dumps.view import LAYER, Read, View, aside, called, moved
 from byhand.language import _
+from byhand.names.engines import ACTIVATED
 from byhand.plan import WEIGHT
 
 _OPERATION = re.compile(
@@ -24,10 +25,6 @@ _OPERATION = re.compile(
 )
 _WRAPPING = ("intermediates", "params", "__call__")
 _KEPT = {"kernel": "weight", "embedding": "weight", "scale": "weight", "bias": "bias"}
-_ACTIVATED = {  # the last operation of an activation
-    "silu": "Mul", "relu": "Relu", "gelu": "Mul_1", "gelu_tanh": "Mul_3", "sigmoid": "Sigmoid",
-    "tanh": "Tanh",
-}  # fmt: skip
 _RMS = {"Mul_1": "out", "Mul": "normalized", "Sqrt": "rms", "ReduceMean": "mean_square",
         "SimplifiedLayerNormalization": "out"}  # fmt: skip
 _LAYER_NORM = {"LayerNormalization": "out", "Add_1": "out", "Div": "normalized", "Sqrt": "std",
@@ -127,7 +124,7 @@ def _step(op: str, path: str, address: str | None, at: str, view: View) -> str |
         product = "Add" if "bias" in step.inputs else "MatMul"
         return address if op in (product, "Gemm", "Reshape_1") else None
     if step.op == "activate":
-        return address if op == _ACTIVATED.get(step.attributes["kind"]) else None
+        return address if op == ACTIVATED.get(step.attributes["kind"]) else None
     norm = address.removesuffix(".out").removesuffix(".normalized")
     names = _RMS if view.has(f"{norm}.rms") else _LAYER_NORM
     part = names.get(op)

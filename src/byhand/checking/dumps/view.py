@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -167,5 +168,5 @@ def columns(entry: Entry, widths: Sequence[int]) -> list[Entry] | None:
     ends = np.cumsum([0, *widths])
     return [
         moved(entry, lambda array, a=int(a), b=int(b): array[..., a:b])  # type: ignore[misc]
-        for a, b in zip(ends, ends[1:], strict=False)
+        for a, b in pairwise(ends)
     ]

@@ -63,10 +63,10 @@ def match(
     model: Model,
     text: str | None = None,
     target: str | None = None,
-    names: NameMap | None = None,
     *,
     source: str | None = None,
     segments: Sequence[int] | None = None,
+    names: NameMap | None = None,
 ) -> tuple[ClaimedText, ...]:
     """Every claim of the sheet at its address, one ClaimedText for each text of the sheet.
 
@@ -212,9 +212,8 @@ class _Matching:
             self._leave_aside(entry, error.message, error.hint, True)
 
     def _leave_aside(self, entry: Entry, reason: str, hint: str | None, misfit: bool) -> None:
-        self.unmatched.append(
-            Unmatched(entry.said or entry.name, entry.source, reason, hint, misfit)
-        )
+        said = entry.said or entry.name
+        self.unmatched.append(Unmatched(said, entry.source, reason, hint, misfit))
 
     def _claims(self, entry: Entry) -> Iterator[tuple[int, Claim]]:
         named, found = self._found(entry)

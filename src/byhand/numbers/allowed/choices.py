@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 
 from byhand.numbers.allowed.largest import SURELY
-from byhand.numbers.allowed.precisions import OWN, Precision
+from byhand.numbers.allowed.precisions import Precision
 from byhand.numbers.allowed.ranges import UP, Data, Truths, quadrature
 from byhand.numbers.floats.results import chosen_of, in_best_groups
 
@@ -43,8 +43,10 @@ def chosen_in_groups(
         return total
 
     worth = best(scores)
-    # sums of the largest differ by no more than the largest differences; a sum is stored
-    about = best(room) + np.abs(worth) * ((p.store.half + 2 * OWN) * (terms > 1))
+    # sums of the largest differ by no more than the sums of the largest differences
+    about = best(room)
+    if terms > 1:  # a sum is stored; and what our own lost of it is known exactly
+        about = about + np.abs(worth) * p.store.half + _lost(scores.reshape(*worth.shape, width))
     everywhere = np.ones(worth.shape, dtype=bool)
     groups_sure, groups_possible = _standing(p, worth, about, kept, everywhere, everywhere)
     surely, maybe = (np.repeat(part, width, axis=-1) for part in (groups_sure, groups_possible))
@@ -57,6 +59,15 @@ def chosen_in_groups(
     clear = apart(p, worth, spread, likely_groups).all(axis=-1, keepdims=True)
     far = clear & (apart(p, scores, usual, likely, there) | ~there)
     return likely, possible & ~sure, far
+
+
+def _lost(parts: Data) -> Data:
+    """What is lost where the two largest are added up in float64: a number of float64 itself."""
+    b, a = np.moveaxis(np.sort(parts, axis=-1)[..., -2:], -1, 0)
+    total = a + b
+    second = total - a
+    lost: Data = np.abs((a - (total - second)) + (b - second))
+    return lost
 
 
 def _standing(

@@ -9,7 +9,7 @@ import numpy as np
 
 from byhand.expression import Expression
 from byhand.numbers.allowed.admitting import constant
-from byhand.numbers.allowed.attention import capped
+from byhand.numbers.allowed.attention import capped, free_of_rounding
 from byhand.numbers.allowed.precisions import OWN, Precision
 from byhand.numbers.allowed.ranges import (
     TYPICAL,
@@ -44,6 +44,8 @@ class Entrywise(Rounding):
             if rad is not None:
                 room += rad * (abs(factor) * (1 + relative))
             rad, usual = room, None if usual is None else usual * abs(factor)
+            if not free_of_rounding(factor, off):  # the same for all entries
+                usual = quadrature(usual, np.abs(mid) * (0.6 * p.store.half))
         if plus is None:
             return self._stored(mid, rad, usual)
         shift, off = constant(plus)
@@ -72,7 +74,7 @@ class Entrywise(Rounding):
         for end, side in ((least, -1.0), (most, 1.0)):
             if end is None:
                 continue
-            limit, off = float(end), _moved(self.precision, end)
+            limit, off = float(end), moved_limit(self.precision, end)
             room = np.zeros(mid.shape) if rad is None else rad
             ahead = (limit - mid) * side  # how far the limit is still away; rounded: once
             near = ahead <= (room + off) * (1 + 4 * OWN)
@@ -108,7 +110,7 @@ class Entrywise(Rounding):
         return Range(wide(rows.mid), rows.radius(), rows.usual)
 
 
-def _moved(p: Precision, end: Fraction) -> float:
+def moved_limit(p: Precision, end: Fraction) -> float:
     """How far a limit may be off: rounded to the format, where that does not have it."""
     odd = end.numerator // (end.numerator & -end.numerator) if end else 0
     short = odd.bit_length() <= EVERYWHERE and end.denominator & (end.denominator - 1) == 0

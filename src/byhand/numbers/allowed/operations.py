@@ -1,7 +1,8 @@
 """The operations of a transformer on ranges: each result holds all that is allowed.
 
 `norms`, `positions`, `attention`, `experts` and `entrywise` hold the others; `norms_back`,
-`attention_back`, `slopes`, `sums` and `losses` the way back; `updates` an optimizer's step.
+`attention_back`, `parts_back`, `slopes`, `sums` and `losses` the way back; `updates` a step of
+learning.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from byhand.numbers.allowed.experts import Experts
 from byhand.numbers.allowed.ggml import entering
 from byhand.numbers.allowed.largest import contest
 from byhand.numbers.allowed.losses import Losses
-from byhand.numbers.allowed.norms_back import NormsBack
+from byhand.numbers.allowed.parts_back import PartsBack
 from byhand.numbers.allowed.positions import Positions
 from byhand.numbers.allowed.precisions import OWN
 from byhand.numbers.allowed.products import Rows, in_bytes, parts_radius, parts_usual
@@ -46,7 +47,7 @@ from byhand.numbers.allowed.updates import Updates
 from byhand.numbers.base import Array, Prediction
 
 
-class Allowed(NormsBack, Positions, Experts, Entrywise, Slopes, Losses, Updates):
+class Allowed(PartsBack, Positions, Experts, Entrywise, Slopes, Losses, Updates):
     """The number system of all values that correct implementations of one precision may give.
 
     `judge` judges claims about a value; `overlay` replaces entries by claims, so that later steps

@@ -12,7 +12,7 @@ import numpy as np
 from byhand.expression import Expression
 from byhand.numbers.allowed.admitting import admitted, constant
 from byhand.numbers.allowed.precisions import OWN, ULPS, Precision
-from byhand.numbers.allowed.ranges import Data, Range, wide
+from byhand.numbers.allowed.ranges import Data, Origin, Range, wide
 from byhand.numbers.allowed.rounding import Rounding, quiet
 from byhand.numbers.base import Array
 from byhand.numbers.floats.angles import frequencies_of, turns
@@ -20,10 +20,11 @@ from byhand.numbers.floats.angles import frequencies_of, turns
 Tables = tuple[Data, Data, Data, Data]  # cos, sin, and the errors of each
 POWER = 10.0  # roundings of base^(-2i/width) beside those of its exponent: a power and a quotient
 SCALED = 24.0  # further ones of frequencies that an implementation scales before it uses them
+BLENDED = 4.0  # times its error a frequency is off where it is blended by a share that it decides
 
 
 class Positions(Rounding):
-    """sinusoid, rotate."""
+    """sinusoid, constants, rotate."""
 
     @quiet(all="ignore")
     def admit_frequencies(self, data: Array) -> Range:
@@ -47,6 +48,18 @@ class Positions(Rounding):
         mid[:, first], rad[:, first] = sin, r_sin
         mid[:, second], rad[:, second] = cos[:, : width // 2], r_cos[:, : width // 2]
         return self._stored(mid, rad, 0.05 * rad)
+
+    @quiet(all="ignore")
+    def constants(self, *, values: Sequence[Expression]) -> Range:
+        """Angles per position, as an implementation works them out of the base and a rule."""
+        given: Range = super().constants(values=values)
+        rates = np.abs(wide(given.mid))
+        logs = np.abs(np.log(np.where(rates > 0, rates, 1.0)))  # 2i/width·ln base, and a factor's
+        unit = self.precision.tables.half + OWN
+        rad = rates * ((BLENDED * (2 * logs + POWER) + SCALED) * unit)
+        radius = given.radius()
+        rad = rad if radius is None else rad + radius
+        return Range(wide(given.mid), rad, 0.05 * rad, origin=Origin(rule=True))
 
     @quiet(all="ignore")
     def rotate(
@@ -111,7 +124,8 @@ def _tables(
     """cos and sin of the angles, (pos, width/2) each, and the errors of an implementation's."""
     if given is None:
         return _own_tables(p, positions, width, base)
-    return _made(p, positions, width, base, wide(given.mid), given.radius())
+    known = given.origin is not None and given.origin.rule  # that is worked out with the tables
+    return _made(p, positions, width, base, wide(given.mid), None if known else given.radius())
 
 
 def _magnified(p: Precision, tables: Tables, factor: float, off: float) -> Tables:
@@ -149,7 +163,9 @@ def _made(
     # relative errors of a frequency: its exponent's, times ln base, and those of a power; then
     # one of the product with the position
     exponents = np.arange(len(rates)) * (2.0 / width)
-    roundings = 2 * abs(log(base)) * exponents + POWER + (0.0 if given is None else SCALED) + 1
+    roundings = 2 * abs(log(base)) * exponents + POWER + 1
+    if given is not None:
+        roundings = BLENDED * roundings + SCALED
     if p.ggml:  # each frequency is the one before it times base^(-2/width), a power
         each = ULPS + 2 + 4 * abs(log(base)) / width
         roundings = np.maximum(roundings, np.arange(len(rates)) * each + POWER + SCALED)

@@ -97,6 +97,7 @@ class Origin:
 
     shares: bool = False  # a softmax made it: masked entries are 0
     choice: bool = False  # 1 or 0: with a radius it is open which
+    rule: bool = False  # angles per position that the plan gives: how far they are off is in them
     unstored: bool = False  # still in the working format, not yet rounded to the stored one
     inside: bool = False  # a part of a norm, or of its way back
     last: bool = False  # the last term of a layernorm's way back

@@ -29,18 +29,28 @@ class EachExpert:
         self.shape = shape
         self.dtype = dtype
         self._make = make
+        self._read: dict[int, list[tuple[Places, Data]]] = {}
 
     def rows(self, expert: int, places: Places = ALL) -> Data:
         """What an expert gives at some positions: (pos, width)."""
-        if "whole" not in self.__dict__:
-            return self._make(expert, places)
-        found: Data = self.whole[expert][places]
+        if "whole" in self.__dict__:
+            found: Data = self.whole[expert][places]
+        else:
+            found = self._make(expert, places)
+            self._read.setdefault(expert, []).append((places, found))
         return found
 
     @cached_property
     def whole(self) -> Data:
-        """What all experts give at all positions."""
-        return np.stack([self._make(expert, ALL) for expert in range(len(self))])
+        """What all experts give at all positions.
+
+        Rows that were read stay as they were: a product of fewer rows may round otherwise.
+        """
+        found = np.stack([self._make(expert, ALL) for expert in range(len(self))])
+        for expert, read in self._read.items():
+            for places, rows in read:
+                found[expert][places] = rows
+        return found
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -49,7 +59,9 @@ class EachExpert:
         return self.whole[index]
 
     def __getattr__(self, name: str) -> Any:
-        """For all else it is the array."""
+        """For all else it is the array; but NumPy's own protocols lose formats such as bfloat16."""
+        if name.startswith("__array_"):
+            raise AttributeError(name)
         return getattr(self.whole, name)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Data:
