@@ -37,7 +37,8 @@ def judged(path: Path, text: str, flash: bool, repack: bool, cache: int) -> bool
     tokens = model.vocabulary.encode(text)
     dump = run(path, tokens, steps=True, flash=flash, repack=repack, cache=cache)
     precision = "float32+ggml" + "+flash" * flash
-    marking = byhand.check(model, dump.steps, text=text, precision=precision, suspects=False)
+    marking = byhand.check(model, dump.steps, text=text, suspects=False)
+    assert marking.texts[0].precision == precision
     lines = marking.texts[0].lines
     wrong = [line for line in lines if line.verdict.value != "right"]
     odd = [line for line in lines if line.unusual]
