@@ -18,15 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from byhand.checking.claims import Entry, Unmatched
+from byhand.checking.dumps.folding import processed, processing_told, read_refactored
 from byhand.checking.dumps.ggml import read_ggml
 from byhand.checking.dumps.name_maps import NameMap
 from byhand.checking.dumps.outputs import read_output
 from byhand.checking.dumps.packed import read_packed
 from byhand.checking.dumps.paths import read_path
 from byhand.checking.dumps.states import opened, read_cache
-from byhand.checking.dumps.view import View
+from byhand.checking.dumps.view import Text, View
 
-WAYS = (read_output, read_cache, read_packed, read_ggml, read_path)
+WAYS = (read_refactored, read_output, read_cache, read_packed, read_ggml, read_path)
 
 
 def reread(
@@ -55,4 +56,4 @@ def _read(entry: Entry, view: View, names: NameMap | None) -> list[Entry | Unmat
     return [entry]
 
 
-__all__ = ["NameMap", "View", "opened", "reread"]
+__all__ = ["NameMap", "Text", "View", "opened", "processed", "processing_told", "reread"]
