@@ -26,7 +26,9 @@ from byhand.checking.dumps.packed import read_packed
 from byhand.checking.dumps.paths import read_path
 from byhand.checking.dumps.states import opened, read_cache
 from byhand.checking.dumps.view import Text, View
+from byhand.plan import GRAD, WEIGHT
 
+OURS = (WEIGHT, GRAD, "count.", "direction.")
 WAYS = (read_refactored, read_output, read_cache, read_packed, read_ggml, read_path)
 
 
@@ -48,12 +50,18 @@ def reread(
 def _read(entry: Entry, view: View, names: NameMap | None) -> list[Entry | Unmatched]:
     if names is not None and (found := names.read(entry, view)) is not None:
         return found
-    if entry.problem is not None or entry.name in view.plan.known or entry.given:
+    if entry.problem is not None or entry.given or _is_ours(entry.name, view):
         return [entry]
     for way in WAYS:
         if (found := way(entry, view)) is not None:
             return found
     return [entry]
+
+
+def _is_ours(name: str, view: View) -> bool:
+    """Whether it is an address of byhand, perhaps with an index."""
+    plain = name.strip().partition("[")[0].rstrip()
+    return plain in view.plan.known or plain.startswith(OURS)
 
 
 __all__ = ["NameMap", "Text", "View", "opened", "processed", "processing_told", "reread"]
