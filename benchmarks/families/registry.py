@@ -17,9 +17,10 @@ class Case:
     length: int = 9  # of the text
     attention: str = "eager"  # of the library's float64 run
     unlike: Mapping[str, str] = field(default_factory=dict)  # a run that is known to be another
+    stacked: bool = False  # whether its files have one tensor for all experts
 
 
-OWN = ("length", "attention", "unlike")  # settings of a case, not of its config
+OWN = ("length", "attention", "unlike", "stacked")  # settings of a case, not of its config
 CASES: dict[str, list[Case]] = {}
 
 
@@ -34,6 +35,6 @@ def family(kind: str, base: Mapping[str, Any], /, **cases: Mapping[str, Any]) ->
 
 def every(kinds: list[str] | None = None) -> list[Case]:
     """All cases, or those of some families."""
-    from benchmarks.families import decoders  # noqa: F401 - which registers
+    from benchmarks.families import decoders, experts  # noqa: F401 - which register
 
     return [case for kind, cases in CASES.items() if not kinds or kind in kinds for case in cases]

@@ -6,7 +6,7 @@ import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,13 @@ def made(case: Case, seed: int) -> Any:
     config = config_of(case)
     config._attn_implementation = case.attention
     with lifted():
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float64)
+        model = transformers.AutoModelForCausalLM.from_config(
+            config, dtype=torch.float64, experts_implementation="eager"
+        )
     noise = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for name, weight in model.named_parameters():
+        routing = [pair for pair in model.named_buffers() if pair[0].endswith("correction_bias")]
+        for name, weight in [*model.named_parameters(), *routing]:
             drawn = torch.randn(weight.shape, generator=noise)
             gain = weight.ndim == 1 and name.endswith("weight")
             drawn = 1 + drawn / 4 if gain else drawn / math.sqrt(max(weight.shape[-1], 4))
@@ -82,7 +85,7 @@ def pair(case: Case, seed: int = 0) -> Iterator[Pair]:
     with tempfile.TemporaryDirectory() as folder:
         theirs.float()
         theirs.config.dtype = torch.float32
-        theirs.save_pretrained(folder)
+        theirs.save_pretrained(folder, save_original_format=not case.stacked)
         theirs = made(case, seed)  # whose tables are in float64
         noise = np.random.default_rng(seed)
         ids = noise.integers(0, theirs.config.get_text_config().vocab_size, case.length).tolist()
@@ -157,19 +160,38 @@ def greedy(pair: Pair, count: int = 6) -> tuple[list[int], list[int]]:
         with torch.no_grad(), lifted():
             found = pair.theirs(torch.tensor([texts[1]]), use_cache=False)
         texts[1].append(int(found.logits[0, -1].argmax()))
-    text = " ".join(map(str, texts[0]))
-    made = byhand.generate(pair.ours, text, tokens=count, stop=False)
-    return [*texts[0], *made.ids], texts[1]
+    endless = replace(pair.ours, ends=())
+    made = byhand.generate(endless, " ".join(map(str, texts[0])), count=count)
+    return [*texts[0], *(chosen.id for chosen in made)], texts[1]
 
 
 # ------------------------------------------------------------------ alarms
 
 
-def alarms(pair: Pair, attention: str) -> list[str]:
-    """The steps of the library's float32 run that `check` calls wrong."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        pair.folder, dtype=torch.float32, attn_implementation=attention
-    ).eval()
-    capture = byhand.capture(model, torch.tensor([pair.ids]))
+@dataclass(frozen=True)
+class Judged:
+    """A float32 run of the library, captured and checked."""
+
+    lines: int
+    wrong: tuple[str, ...]
+    unmatched: tuple[str, ...]
+
+
+def judged(pair: Pair, attention: str) -> Judged | None:
+    """What `check` says of the library's float32 run; None where it has no such attention."""
+    try:
+        model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+            pair.folder,
+            dtype=torch.float32,
+            attn_implementation=attention,
+            experts_implementation="eager",
+        )
+    except ValueError as error:
+        if "does not support an attention implementation" in str(error):
+            return None
+        raise
+    capture = byhand.capture(model.eval(), torch.tensor([pair.ids]))
     marking = byhand.check(pair.ours, capture)
-    return [f"{line.address}: {line.verdict}" for line in marking if line.verdict == "error here"]
+    lines = list(marking)
+    wrong = [str(line) for line in lines if not line.verdict.follows]
+    return Judged(len(lines), tuple(wrong), tuple(each.name for each in marking.unmatched))

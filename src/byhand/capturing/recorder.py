@@ -25,7 +25,6 @@ from byhand.checking.masks import pairs_of, segments_of
 from byhand.checking.readers.arrays import as_array
 from byhand.errors import UsageError
 from byhand.language import _
-from byhand.names import ROWS
 from byhand.plan import GRAD
 
 Array = npt.NDArray[Any]
@@ -41,15 +40,17 @@ class Recorder(Kept):
         attention: str | None = None,
         back: Listener | None = None,
         sides: tuple[int, int] | None = None,
+        family: str = "",
     ) -> None:
         super().__init__()
+        self.family = family  # whose names the modules have
         self.sides = sides  # of the batch: texts and positions
         self.back = back  # what listens to the gradients, where they are asked for
         self.positions: npt.NDArray[np.int64] | None = None
         self.looking = Looking(attention)
         self.known: set[str] = set()  # leaf modules that ran and have a step
         self.unknown: list[str] = []  # leaf modules that ran and have none
-        self._same: dict[tuple[int, int | None], list[str]] = {}  # names of the same step
+        self._same: dict[tuple[str, int | None], list[str]] = {}  # names of the same step
 
     def as_step(self, address: str) -> Callable[..., None]:
         """The hook for a module whose step the caller has named."""
@@ -59,7 +60,7 @@ class Recorder(Kept):
         """The hook for a module of this name; None if nothing of it is recorded."""
         if name.rpartition(".")[2] == COUNTING[1]:
             return lambda _module, args, kwargs, _output: self._count(args[1:], kwargs)
-        if (known := row_of(name)) is None:
+        if (known := row_of(name, self.family)) is None:
             return self._note(name) if leaf else None
 
         def listen(_module: Any, args: Any, kwargs: Any, output: Any) -> None:
@@ -69,10 +70,10 @@ class Recorder(Kept):
                 self.known.add(name)
             self._keep(name, output)
             self._same.setdefault(known, []).append(name)
-            if ROWS[known[0]].address == "block.L.attn.out":
+            if known[0] == "block.L.attn.out":
                 self.looking.listen(self.positions, kwargs)
                 self._keep_weights(known[1], output)
-            if ROWS[known[0]].address == "block.L.mlp.router":
+            if known[0] == "block.L.mlp.router":
                 self._keep_choice(known[1], output)
 
         return listen
@@ -284,7 +285,7 @@ def layers_of(cached: Any) -> Iterator[tuple[int, Any, Any]]:
 
 def _latent(keys: Any, values: Any) -> bool:
     """Whether a cache holds what keys and values are made of: one row, and a part of all keys."""
-    return keys.shape[1] == values.shape[1] == 1 and keys.shape[3] != values.shape[3]
+    return bool(keys.shape[1] == values.shape[1] == 1 and keys.shape[3] != values.shape[3])
 
 
 def length_of(cached: Any) -> int:

@@ -58,7 +58,8 @@ class Run:
         mask, pairs = given_mask(self.inputs.get(MASK), attention)
         back = None if way is None else Listener()
         shape = tuple(getattr(ids, "shape", ()))
-        recorder = Recorder(attention, back, shape if len(shape) == 2 else None)
+        sides = shape if len(shape) == 2 else None
+        recorder = Recorder(attention, back, sides, modules.family)
         with running(self.model, modules, recorder, self.names), _uncompiled(modules):
             result = self.model(*self.arguments, **self.inputs)
             cache = getattr(result, CACHE, None) or self.inputs.get(CACHE)

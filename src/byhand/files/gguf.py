@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from byhand.errors import InputError
-from byhand.files.ggml import TYPES, UNREAD, Type, unpacked
+from byhand.files.ggml import MINIMA, TYPES, UNREAD, Type, addends, unpacked
 from byhand.files.mapped import LARGEST, at_least, bytes_of, plain_file, shown, sides
 from byhand.language import _
 from byhand.weights import Data
@@ -100,6 +100,16 @@ class Packed:
             with np.errstate(all="ignore"):  # infinite scales are told below
                 out[start : start + some] = unpacked(self.type, part)
         return self._finite(out.reshape(self.shape), out.reshape(self.shape))
+
+    @property
+    def of_two_terms(self) -> bool:
+        """Whether entries are scale·code + minimum."""
+        return self.type.name in MINIMA
+
+    def addends(self) -> Data:
+        """The sums of the sizes of an entry's terms; its own size where it has one."""
+        found = addends(self.type, self.blocks()) if self.of_two_terms else None
+        return np.abs(self.array()) if found is None else found.reshape(self.shape)
 
     def _finite(self, stored: Data, data: Data) -> Data:
         if stored.dtype.kind != "i" and (at := _first_infinite(stored)) is not None:

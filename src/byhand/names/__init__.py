@@ -24,11 +24,13 @@ from fnmatch import fnmatchcase
 
 from byhand.errors import UsageError, nearest
 from byhand.language import _
+from byhand.names.derived import HUGGING_FACE, derived_pairs
 from byhand.names.engines import ENGINES, engine_pairs
 from byhand.spec import BlockSpec, ModelSpec
 
 FOREIGN = ("transformer_lens", "transformer_bridge", "gpt2", "llama", "gpt_neox")
-STYLES = ("byhand", *FOREIGN, *ENGINES)
+# huggingface: by the names of the model's family
+STYLES = ("byhand", *FOREIGN, HUGGING_FACE, *ENGINES)
 PREFIXES = ("transformer.", "model.", "gpt_neox.")  # may be left out of a Hugging Face name
 WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _LAYER = re.compile(r"\bL(\+1)?(?!\w)")
@@ -211,6 +213,10 @@ def steps(spec: ModelSpec, known: Mapping[str, str]) -> dict[str, str]:
             for prefix in PREFIXES:
                 if name.startswith(grad + prefix):
                     found[grad + name.removeprefix(grad + prefix)] = address
+    for step, name in derived_pairs(spec.family, len(spec.blocks), known):
+        if step is None:
+            found.pop(name, None)  # in other families it is a step
+    found |= {name: step for step, name in _every_pair(HUGGING_FACE, spec, known)}
     for style in ENGINES:  # where they name a module, it is as in transformers
         for address, name in _engine_pairs(style, spec, known):
             found.setdefault(name, address)
@@ -246,7 +252,7 @@ def names(style: str, spec: ModelSpec, known: Mapping[str, str]) -> dict[str, st
         )
     found: dict[str, str] = {}
     pairs = _engine_pairs if style in ENGINES else _every_pair
-    for address, name in pairs(style, spec, known) if style in STYLES[1:] else ():
+    for address, name in pairs(style, spec, known) if style != "byhand" else ():
         found.setdefault(address, name)
     return found
 
@@ -309,6 +315,10 @@ def _module_of(weight: str) -> tuple[str, str]:
 
 def _pairs(style: str, spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(address of a step, its name) in spine order; of several names the better one first."""
+    if style == HUGGING_FACE:
+        pairs = derived_pairs(spec.family, len(spec.blocks), known)
+        yield from ((step, name) for step, name in pairs if step is not None)
+        return
     for row in _IN:
         yield from _named(row, style, None, known)
     for layer, block in enumerate(spec.blocks):

@@ -71,6 +71,7 @@ GPT_NEOX = Names(
 # ------------------------------------------------------------------ relatives of LLAMA
 
 _LLAMA = dict(LLAMA.inside)
+GRANITE = replace(LLAMA, outputs={"embed_tokens": ""})  # multiplied behind the module
 GEMMA2 = replace(LLAMA, inside={
     **_LLAMA,
     "attn.after": "post_attention_layernorm",
@@ -85,7 +86,7 @@ GEMMA3 = replace(
     leftovers=re.compile(r"(model\.)?(vision_tower|multi_modal_projector)\..*"),
 )
 OLMO2 = replace(LLAMA, inside={
-    **_LLAMA,
+    **{ours: theirs for ours, theirs in _LLAMA.items() if ours not in ("attn.norm", "mlp.norm")},
     "attn.after": "post_attention_layernorm",
     "mlp.after": "post_feedforward_layernorm",
 })  # fmt: skip
@@ -118,6 +119,9 @@ STABLELM = replace(LLAMA, inside={
     **_LLAMA,
     "attn.q_norm": piece("self_attn.q_layernorm.norms.{head}", Flat()),
     "attn.k_norm": piece("self_attn.k_layernorm.norms.{head}", Flat()),
+}, outputs={
+    "layers.L.self_attn.q_layernorm": "block.L.attn.q_norm",
+    "layers.L.self_attn.k_layernorm": "block.L.attn.k_norm",
 })  # fmt: skip
 STARCODER2 = replace(LLAMA, inside={
     **_LLAMA,
@@ -174,7 +178,9 @@ GPTJ = replace(
     },
     leftovers=re.compile(_MASKS),
 )
-GPT_NEO = replace(GPT2, leftovers=re.compile(_MASKS), inside={
+GPT_NEO = replace(GPT2, leftovers=re.compile(_MASKS), outputs={
+    "h.L.attn": "block.L.attn.out",
+}, inside={
     **GPT2.inside,
     "attn.q": "attn.attention.q_proj",
     "attn.k": "attn.attention.k_proj",
@@ -204,9 +210,10 @@ BLOOM = Names(
         "mlp.hidden": "mlp.dense_h_to_4h",
         "mlp.out": "mlp.dense_4h_to_h",
     },
+    outputs={"h.L.self_attention": "block.L.attn.add", "h.L.mlp": "stream.L+1"},  # they add
 )
 _BY_KEY_HEADS = "self_attention.query_key_value"
-FALCON = replace(BLOOM, outside={"final.norm": "ln_f"}, inside={
+FALCON = replace(BLOOM, outside={"final.norm": "ln_f"}, outputs={}, inside={
     **BLOOM.inside,
     "attn.norm": ("input_layernorm", "ln_attn"),
     "mlp.norm": ("post_attention_layernorm", "ln_mlp"),
@@ -230,10 +237,11 @@ MPT = Names(
         "mlp.hidden": "ffn.up_proj",
         "mlp.out": "ffn.down_proj",
     },
+    outputs={"blocks.L.ffn": "stream.L+1"},  # it adds
 )
 
 DECODERS: Mapping[str, Names] = {
-    "gpt2": GPT2, "llama": LLAMA, "gpt_neox": GPT_NEOX,
+    "gpt2": GPT2, "llama": LLAMA, "gpt_neox": GPT_NEOX, "granite": GRANITE,
     "gemma2": GEMMA2, "gemma3": GEMMA3, "olmo2": OLMO2, "phi": PHI, "phi3": PHI3, "glm": GLM,
     "glm4": GLM4, "cohere": COHERE, "stablelm": STABLELM, "starcoder2": STARCODER2,
     "persimmon": PERSIMMON, "opt": OPT, "gptj": GPTJ, "gpt_neo": GPT_NEO,

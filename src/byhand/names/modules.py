@@ -36,6 +36,7 @@ class Names:
     prefixes: tuple[str, ...] = ()  # others than the usual one
     encoder_layer: str = ""  # before the number of a layer of the encoder
     encoder_inside: Mapping[str, Place] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)  # steps that `derived` would not find
     copies: tuple[str, ...] = ()  # tensors of some files that hold the embedding again
 
     def sources(self, name: str, prefix: str, layout: str) -> tuple[Source, ...]:

@@ -24,7 +24,7 @@ DECODERS: dict[str, Family] = {
     "ministral": Family("llama", llama.read_ministral),
     "qwen2": Family("llama", llama.read_qwen2),
     "qwen3": Family("llama", llama.read_qwen3),
-    "granite": Family("llama", llama.read_granite),
+    "granite": Family("granite", llama.read_granite),
     "smollm3": Family("llama", llama.read_smollm3),
     "helium": Family("llama", llama.read_helium),
     "seed_oss": Family("llama", llama.read_seed_oss),
