@@ -22,8 +22,8 @@ from byhand.tracing import Trace
 from byhand.worked import Worked, weakest
 
 Index = tuple[int, ...]
-DOWN = ("pos", "query", "one")  # an axis alone that is written as a column
-STACKED = ("head", "kv_head", "expert")  # axes with a table for each of their places
+DOWN = ("pos", "query", "one", "source", "source_query")  # an axis that alone is a column
+STACKED = ("head", "kv_head", "one_head", "expert")  # axes with a table for each of their places
 COPIES = ("embed", "split_heads", "merge_heads")  # operations without new numbers
 
 
@@ -100,9 +100,27 @@ class Tables:
         """The label of each position: 0 the, 1 cat, …"""
         return tuple(f"{place} {self.token(id)}" for place, id in enumerate(self.trace.tokens))
 
+    @cached_property
+    def source_labels(self) -> tuple[str, ...]:
+        """The label of each position of the source."""
+        source = self.trace.source
+        ids = () if source is None else source.tokens
+        told = (words.token_label(self.trace.source_token(id)) for id in ids)
+        return tuple(f"{place} {token}" for place, token in enumerate(told))
+
+    def labels_of(self, step: Step) -> tuple[str, ...]:
+        """The labels of a step's rows: positions of the text, or of the source."""
+        return self.source_labels if step.of_source else self.labels
+
     def position(self, place: int) -> str:
         """A position for sentences: 1 (cat)."""
         return f"{place} ({self.token(self.trace.tokens[place])})"
+
+    def position_of(self, step: Step, place: int) -> str:
+        """A position of a step's rows for sentences: of the text, or of the source."""
+        if not step.of_source:
+            return self.position(place)
+        return "{} ({})".format(*self.source_labels[place].split(" ", 1))
 
     def token(self, id: int) -> str:
         """The word of an id, for a table or a sentence."""
@@ -133,6 +151,8 @@ class Tables:
                 return tuple(self.worded(axis, place) for place in columns)
             case "key":
                 return tuple(self.labels[place] for place in columns)
+            case "source_key":
+                return tuple(self.source_labels[place] for place in columns)
         if names:
             return tuple(names[place] for place in columns)
         whole = len(columns) == size
@@ -187,7 +207,7 @@ class Tables:
         rows = tuple(
             NumberRow(
                 place,
-                self.labels[place] if several else "",
+                self.labels_of(step)[place] if several else "",
                 "exact",
                 (self.number(worked, (place,) if several else ()),),
             )
@@ -255,7 +275,7 @@ class Tables:
             shown = "·" if target == UNCOUNTED else self.answer(target)
             return f"{self.labels[place]} → {shown}"
         if step.position_axis is not None:
-            return self.labels[place]
+            return self.labels_of(step)[place]
         if step.stage == "forward" or len(step.axes) < 2:
             return ""
         down = step.axes[-2]
@@ -295,7 +315,8 @@ class Tables:
         """One position of a step with two axes, as a figure shows it."""
         columns = self.window.column_places(worked.step.shape[-1])
         numbers = tuple(self.number(worked, (place, i)) for i in columns)
-        return NumberRow(place, self.labels[place], self.row_register(worked, (place,)), numbers)
+        label = self.labels_of(worked.step)[place]
+        return NumberRow(place, label, self.row_register(worked, (place,)), numbers)
 
     # ------------------------------------------------------------------ tables of weights
 

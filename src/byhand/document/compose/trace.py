@@ -108,7 +108,9 @@ class Document(Steps):
         """The title: model, text, numbers, and the signs in use."""
         trace = self.trace
         worked = [trace.steps[address] for address in shown]
-        facts = [
+        source = trace.source
+        facts = [] if source is None else [(_("source"), words.printable(source.text))]
+        facts += [
             (_("text"), words.printable(trace.text)),
             (_("numbers"), words.numbers_name(trace.numbers, trace.proof)),
         ]
