@@ -74,7 +74,7 @@ def _rows(showing: Showing, address: str) -> tuple[NumberRow, ...]:
         return ()
     step, length = worked.step, len(showing.labels)
     last = length - 1
-    if not step.shape:
+    if not step.shape or step.of_source:
         return ()
     if step.axes == ("one",):
         return (_row(showing, worked, last, [(0,)]),)
