@@ -62,9 +62,7 @@ class _Reader(Sublayers):
         )  # fmt: skip
         self.d_model = self.width(node, "d_model", "stream")
         positions, blocks = self.blocks()
-        head = self.table(
-            node.get("head"), "tied", "bias", "hidden", "scale", "logit_scale", "cap", "in_place"
-        )
+        head = self.table(node.get("head"), *_HEAD_KEYS)
         with located(node, head=head):
             return ModelSpec(
                 name=self.name,
