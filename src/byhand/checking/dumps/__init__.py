@@ -1,6 +1,7 @@
 """Dumps of engines, read in byhand's names and axes.
 
     view       what a dump is read against; arrays cut and turned
+    fused      modules of a family that give several steps at once
     packed     vLLM and SGLang: packed projections, tuples, deferred residuals
     ggml       llama.cpp: names of its graph, its order of axes and of pairs
     paths      nested names, Flax, ONNX
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from byhand.checking.claims import Entry, Unmatched
+from byhand.checking.dumps.fused import read_fused
 from byhand.checking.dumps.ggml import read_ggml
 from byhand.checking.dumps.name_maps import NameMap
 from byhand.checking.dumps.outputs import read_output
@@ -26,7 +28,7 @@ from byhand.checking.dumps.paths import read_path
 from byhand.checking.dumps.states import opened, read_cache
 from byhand.checking.dumps.view import View
 
-WAYS = (read_output, read_cache, read_packed, read_ggml, read_path)
+WAYS = (read_output, read_cache, read_fused, read_packed, read_ggml, read_path)
 
 
 def reread(
