@@ -1,6 +1,7 @@
 """Dumps of engines, read in byhand's names and axes.
 
     view       what a dump is read against; arrays cut and turned
+    fused      modules of a family that give several steps at once
     packed     vLLM and SGLang: packed projections, tuples, deferred residuals
     ggml       llama.cpp: names of its graph, its order of axes and of pairs
     paths      nested names, Flax, ONNX
@@ -19,6 +20,7 @@ from collections.abc import Iterable
 
 from byhand.checking.claims import Entry, Unmatched
 from byhand.checking.dumps.folding import processed, processing_told, read_refactored
+from byhand.checking.dumps.fused import read_fused
 from byhand.checking.dumps.ggml import precision_of, read_ggml
 from byhand.checking.dumps.name_maps import NameMap
 from byhand.checking.dumps.outputs import read_output
@@ -29,7 +31,7 @@ from byhand.checking.dumps.view import Text, View
 from byhand.plan import GRAD, WEIGHT
 
 OURS = (WEIGHT, GRAD, "count.", "direction.")
-WAYS = (read_refactored, read_output, read_cache, read_packed, read_ggml, read_path)
+WAYS = (read_refactored, read_output, read_cache, read_fused, read_packed, read_ggml, read_path)
 
 
 def reread(
