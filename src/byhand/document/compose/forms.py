@@ -243,7 +243,9 @@ def symbol_of(step: Step, role: str, address: str) -> str:
     """The name of a weight in its step's formula."""
     match step.op, role:
         case "embed", _:
-            return "E" if step.address == "embed.token" else "P"
+            return {"token": "E", "segment": "S"}.get(step.address.rpartition(".")[2], "P")
+        case "bucket_scores", _:
+            return "R"
         case "linear", "weight" if address == WEIGHT + "embed.token":
             return "E"
         case "blend", _:
@@ -253,7 +255,8 @@ def symbol_of(step: Step, role: str, address: str) -> str:
         case "expert_linear", "weight":
             return f"W_{address.rpartition('.')[2]}"
         case "linear", "weight":
-            return "W_head" if step.address == "logits" else f"W_{step.address.rpartition('.')[2]}"
+            head = step.address in ("logits", "head.out")
+            return "W_head" if head else f"W_{step.address.rpartition('.')[2]}"
         case "affine", _:
             return role
         case _:

@@ -89,6 +89,7 @@ class Tables:
     """
 
     numbered = False
+    reading = False  # whether positions are those of the source, unless said otherwise
 
     def __init__(self, trace: Trace, window: Window, forms: Forms | None = None) -> None:
         self.trace = trace
@@ -112,8 +113,9 @@ class Tables:
         """The labels of the positions of an axis: of the text, or of the source."""
         return self.source_labels if axis in OF_SOURCE else self.labels
 
-    def position(self, place: int, *, of_source: bool = False) -> str:
+    def position(self, place: int, *, of_source: bool | None = None) -> str:
         """A position for sentences: 1 (cat)."""
+        of_source = self.reading if of_source is None else of_source
         if of_source and self.trace.source is not None:
             return f"{place} ({self.source_token(self.trace.source.tokens[place])})"
         return f"{place} ({self.token(self.trace.tokens[place])})"

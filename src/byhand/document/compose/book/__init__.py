@@ -1,6 +1,7 @@
 """The pages of a book, one small module each, and the book of these pages.
 
     whole       the whole pass, and the stream from its start to its end
+    encoder     the stream over the source, where a model has an encoder
     tokens      from text to vectors                attention   which positions attend to which
     block       the additions, the norms, the MLP   prediction  the next token and its loss
     losses      how wrong the model was             gradients   backward, to every weight
@@ -9,7 +10,7 @@
     parameters  every parameter counted
 
 `passages` holds what they share.  `whole` alone covers every step of the plan exactly once, and so
-do the four pages after it together.
+do the pages after it together, up to the one on the next token.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from byhand.document.book import Book, Page, Passage
 from byhand.document.compose.book import (
     attention,
     block,
+    encoder,
     exact,
     explained,
     gradients,
@@ -36,15 +38,19 @@ from byhand.document.compose.book import (
 from byhand.document.compose.book.edition import LARGE, PENCIL, TOY, Edition
 from byhand.document.compose.book.spine import spine
 from byhand.document.compose.book.topics import Topic
+from byhand.explaining import unexplained
 from byhand.language import _
 from byhand.numbers.base import REGISTERS
 
-STEP_PAGES = ("tokens", "attention", "block", "next")  # together these cover every step once
+# together these cover every step once, with "encoder" where a model has one
+STEP_PAGES = ("tokens", "attention", "block", "next")
 
 
 def pages(edition: Edition, *, explaining: bool = True) -> tuple[Page, ...]:
     """The pages in reading order; with `explaining`, the page on what the numbers say too."""
-    forward = [whole, tokens, attention, block, prediction]
+    read = [encoder] if edition.model.spec.encoder is not None else []
+    forward = [whole, *read, tokens, attention, block, prediction]
+    explaining = explaining and unexplained(edition.model.spec) is None
     looking_back = [explained, exact, parameters] if explaining else [exact, parameters]
     return (
         *(module.page(edition) for module in forward),
@@ -75,6 +81,8 @@ def slug_of(edition: Edition, topic: Topic) -> str:
 
 
 def _told_on(edition: Edition, topic: Topic) -> ModuleType:
+    if topic.stack:
+        return encoder
     if topic.layer is not None:
         return attention if attention.belongs(edition, topic) else block
     return tokens if topic.kind in tokens.KINDS else prediction

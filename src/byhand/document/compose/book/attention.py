@@ -45,9 +45,9 @@ def page(edition: Edition) -> Page:
 
 def belongs(edition: Edition, topic: Topic) -> bool:
     """Whether a topic belongs to this page: all of attention but the addition to the stream."""
-    if topic.trip != "attn" or topic.layer is None:
+    if topic.trip not in ("attn", "cross") or topic.layer is None:
         return False
-    block = edition.model.spec.blocks[topic.layer]
+    block = edition.side.blocks[topic.layer]
     return topic.kind in KINDS or (topic.kind == "norm" and block.norm_place == "pre")
 
 
@@ -59,13 +59,13 @@ def _passages(edition: Edition) -> Iterator[Passage]:
     yield from folded(edition, some, SLUG, (".attn.out",), tell)
 
 
-def tell(edition: Edition, topic: Topic) -> Passage:
+def tell(edition: Edition, topic: Topic, slug: str = SLUG) -> Passage:
     """The passage about one topic."""
     if topic.kind == "norm":
         why = _("Before attention reads the stream, it makes the rows comparable.")
-        if topic.layer == 0:
+        if topic.layer == 0 and topic.trip == "attn":
             why = f"{why} {of_a_copy()}"
-        return norm_passage(edition, topic, SLUG, why)
+        return norm_passage(edition, topic, slug, why)
     writer = {
         "qkv": _qkv,
         "qk_norm": _qk_norm,
@@ -80,12 +80,13 @@ def tell(edition: Edition, topic: Topic) -> Passage:
         worked = edition.trace.steps[topic.steps[0].address]
         if worked.missing is None:
             extra.append(pattern_of(edition.showing, worked, forms=edition.everything))
-    return passage(edition, topic, SLUG, writer(edition, topic), *extra)
+    return passage(edition, topic, slug, writer(edition, topic), *extra)
 
 
 def _spec(edition: Edition, topic: Topic) -> AttentionSpec:
     assert topic.layer is not None
-    spec = edition.model.spec.blocks[topic.layer].attention
+    block = edition.side.blocks[topic.layer]
+    spec = block.cross if topic.trip == "cross" else block.attention
     assert spec is not None
     return spec
 
@@ -100,6 +101,11 @@ def _qkv(edition: Edition, topic: Topic) -> list[str]:
         return [handed, *_heads(attn)]
     sentences = [
         _(
+            "Each position of the text makes a question (q) of its row. Keys (k) and values (v) "
+            "are made of the last rows of the encoder, one for each position of the source."
+        )
+        if topic.trip == "cross"
+        else _(
             "Each position turns its row into three: a question (q), a key by which it can be "
             "found (k), and a value that it hands on (v)."
         )
@@ -111,7 +117,7 @@ def _qkv(edition: Edition, topic: Topic) -> list[str]:
                 "are cut apart into q, k and v. In shapes: ({length} × {d}) · ({d} × {width}) = "
                 "{length} × {width}."
             ).format(
-                length=words.whole(len(edition.trace.tokens)),
+                length=words.whole(len(edition.ids)),
                 d=words.whole(edition.model.spec.d_model),
                 width=words.whole(attn.q_width + 2 * attn.kv_width),
             )
@@ -201,6 +207,8 @@ def _scores(edition: Edition, topic: Topic) -> list[str]:
                 count=words.whole(attn.window)
             )
         )
+    if attn.relative:
+        sentences.append(_("The score of their distance is added."))
     if attn.alibi:
         sentences.append(_("Distance costs: the slope of the head times how far away the key is."))
     if worked.missing is None and edition.everything:
@@ -221,6 +229,8 @@ def _seen(edition: Edition, topic: Topic, attn: AttentionSpec) -> Iterator[str]:
         )
     elif forbids:
         yield _("What the table masks is not seen: a masked score is not small but absent.")
+    elif topic.trip == "cross":
+        yield _("Every position of the text sees the whole source.")
     elif not attn.causal:
         yield _("Every position sees every other, before it and after it.")
     else:

@@ -44,33 +44,35 @@ def _passages(edition: Edition) -> Iterator[Passage]:
     yield from folded(edition, some, SLUG, (".add",), tell)
 
 
-def tell(edition: Edition, topic: Topic) -> Passage:
+def tell(edition: Edition, topic: Topic, slug: str = SLUG) -> Passage:
     """The passage about one topic."""
     if topic.kind == "norm":
-        return _norm(edition, topic)
+        return norm_passage(edition, topic, slug, _why(edition, topic))
+    if topic.kind == "after":
+        why = _("What the side-trip found is normalised by itself before it is added.")
+        return norm_passage(edition, topic, slug, why)
     writer = {
         "add": _add, "router": _router, "hidden": _hidden, "act": _act, "mlp_out": _out,
     }[topic.kind]  # fmt: skip
-    return passage(edition, topic, SLUG, writer(edition, topic))
+    return passage(edition, topic, slug, writer(edition, topic))
 
 
-def _norm(edition: Edition, topic: Topic) -> Passage:
+def _why(edition: Edition, topic: Topic) -> str:
+    """Why there is a norm here."""
     assert topic.layer is not None
-    block = edition.model.spec.blocks[topic.layer]
+    block = edition.side.blocks[topic.layer]
     if block.norm_place == "post":
-        why = _(
+        return _(
             "In this model the norm comes after the addition, on the stream itself (Post-LN): what "
             "the blocks before have written is rescaled here. Later models put it before each "
             "side-trip instead (Pre-LN), where the stream stays one sum."
         )
-        return norm_passage(edition, topic, SLUG, why)
-    why = _("Before the MLP reads the stream, it makes the rows comparable.")
     if block.parallel:
-        why = _(
+        return _(
             "The MLP reads the same stream that attention has read, not what attention made of it; "
             "first it makes the rows comparable."
         )
-    return norm_passage(edition, topic, SLUG, why)
+    return _("Before the MLP reads the stream, it makes the rows comparable.")
 
 
 def _add(edition: Edition, topic: Topic) -> list[str]:
@@ -79,16 +81,16 @@ def _add(edition: Edition, topic: Topic) -> list[str]:
             "What attention found is added to the stream, number by number; what was there stays "
             "in the sum."
         )
-        if topic.trip == "attn"
+        if topic.trip != "mlp"
         else _("The MLP's answer is added to the stream in the same way.")
     ]
-    sentences += addition(edition, topic.steps[0])
+    sentences += addition(edition, topic.steps[-1])
     return sentences
 
 
 def _mlp(edition: Edition, topic: Topic) -> MlpSpec:
     assert topic.layer is not None
-    mlp = edition.model.spec.blocks[topic.layer].mlp
+    mlp = edition.side.blocks[topic.layer].mlp
     assert mlp is not None
     return mlp
 
@@ -149,8 +151,13 @@ def _act(edition: Edition, topic: Topic) -> list[str]:
             "negative ones go to 0."
         ),
         "identity": _("Here nothing bends: the activation is the identity."),
-    }[mlp.activation]
-    sentences = [_("Without a bend, two matrices in a row would only be one."), bend]
+        "relu2": _("The square of ReLU keeps what is positive, squared, and makes 0 of the rest."),
+        "sigmoid": _("The sigmoid brings every number between 0 and 1."),
+        "tanh": _("The hyperbolic tangent brings every number between −1 and 1."),
+    }
+    kind = "silu" if mlp.activation == "quick_gelu" else mlp.activation
+    kind = "gelu_tanh" if kind in ("gelu_fast", "gelu_bloom") else kind
+    sentences = [_("Without a bend, two matrices in a row would only be one."), bend[kind]]
     if mlp.gated:
         sentences.append(_("The bent gates are multiplied with the hidden numbers."))
     return sentences

@@ -31,6 +31,7 @@ from byhand.worked import Worked
 from byhand.working import E, activation
 
 FEW_POSITIONS = 2  # so few positions have one line each
+PLACES = ("pos", "query", "key", "source", "source_query", "source_key")
 
 
 def formula(showing: Showing, worked: Worked, index: Index | None = None) -> Formula | None:
@@ -71,7 +72,7 @@ def _with_earlier(showing: Showing, worked: Worked, at: Index | None, found: For
 
 def _told_too(showing: Showing, worked: Worked, last: int) -> range:
     """The earlier positions: all of a short text, else the one whose softmax has one score."""
-    if len(showing.trace.tokens) <= FEW_POSITIONS:
+    if len(showing.labels) <= FEW_POSITIONS:
         return range(last)
     single = worked.step.op == "softmax" and worked.step.axes[-1] == "key"
     alone = single and worked.step.shape[2] > 1 and worked.register_at((0, 0, 1)) is None
@@ -89,7 +90,7 @@ def followed_index(showing: Showing, worked: Worked) -> Index | None:
         column = trace.next[last].id or 0
     index = []
     for axis, size in zip(step.axes, step.shape, strict=True):
-        place = {"pos": last, "query": last, "key": last}.get(axis, 0)
+        place = last if axis in PLACES else 0
         index.append(column if axis in WORDED else min(place, size - 1))
     if step.op == "activate":
         index[-1] = _bent_column(showing, worked, tuple(index[:-1]))
@@ -119,7 +120,7 @@ def _short(step: Step) -> str:
     """The name of a step in formulas."""
     name = step.address.rpartition(".")[2]
     return {"embed.token": "embed", "embed.position": "position", "stream.0": "x_0"}.get(
-        step.address, name
+        step.address.removeprefix("encoder."), name
     )
 
 
@@ -131,7 +132,8 @@ def law(step: Step) -> Expression:
     x = Name("x")
     match step.op:
         case "embed":
-            row: Expression = Name("E_token" if step.address == "embed.token" else "P_pos")
+            rows = {"token": "E_token", "segment": "S_segment", "position": "P_pos"}
+            row: Expression = Name(rows[step.address.rpartition(".")[2]])
             return _scaled(row, step.attributes.get("scale"))
         case "sinusoid":
             power = Quotient(Product((_whole(2), Name("i"))), Name("d"))
@@ -188,6 +190,17 @@ def law(step: Step) -> Expression:
             return Call("Σ", Product((Name("shares"), Name("answers"))))
         case "mix":
             return Call("Σ", Product((Name("weights"), Name("v"))))
+        case "bucket_scores":
+            return Name("R_bucket")
+        case "rescale":
+            plus = step.attributes.get("plus")
+            scaled = _scaled(x, step.attributes.get("by"))
+            return scaled if plus is None else Sum((scaled, Number(plus)))
+        case "soft_cap":
+            cap = Number(step.attributes["cap"])
+            return Product((cap, Call("tanh", Quotient(x, cap))))
+        case "weigh":
+            return Product((Name("share"), x))
         case "head_outputs":
             return Product((Name("mixed_head"), Name("W_out")))
         case "activate":
@@ -219,10 +232,18 @@ def _scaled(x: Expression, scale: Expression | None) -> Expression:
 
 
 def _sum_law(step: Step) -> Expression:
-    if step.address == "stream.0":
-        return Sum((Name("embed"), Name("position")))
-    trip = step.address.split(".")[2]
+    if ".block." not in f".{step.address}":  # rows of tables
+        return Sum(tuple(Name(_short_row(read)) for read in step.reads))
+    trip = step.address.split(".")[-2]
+    if trip == "mlp" and step.address.endswith(".out"):
+        return Sum((Name("combined"), Name("shared")))
     return Sum((Name("stream"), Name(f"out_{trip}")))
+
+
+def _short_row(address: str) -> str:
+    """The name of a row that begins the stream."""
+    name = address.rpartition(".")[2]
+    return {"token": "embed", "projected": "embed"}.get(name, name)
 
 
 def _affine_law(step: Step) -> Expression:
@@ -267,6 +288,8 @@ def _scores_law(step: Step) -> Expression:
         terms.append(_less_distance())
     if "table" in step.inputs:
         terms.append(Name("table"))
+    if "bias" in step.inputs:
+        terms.append(Name("relative"))
     return Sum(tuple(terms)) if len(terms) > 1 else score
 
 

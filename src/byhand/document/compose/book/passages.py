@@ -80,9 +80,13 @@ def topic_title(edition: Edition, topic: Topic) -> str:
     """The title of a topic's passage, which needs no numbers."""
     if topic.kind == "norm":
         title = _norm_title(edition, topic)
+    elif topic.kind == "next" and not edition.model.spec.in_place:
+        title = _("The next token")
     else:
         title = _titles(topic)[topic.kind]
-    return title_of(edition, topic.layer, title)
+    if topic.trip == "cross":
+        title = _("{title}, to the source").format(title=title)
+    return title_of(edition.view(topic), topic.layer, title)
 
 
 def _titles(topic: Topic) -> dict[str, str]:
@@ -90,7 +94,12 @@ def _titles(topic: Topic) -> dict[str, str]:
         "tokens": _("Text becomes ids"),
         "embed": _("An id picks its row"),
         "position": _("Each position has a row too"),
+        "segment": _("Each kind of token has a row too"),
         "stream": _("The stream begins"),
+        "embed_norm": _("The stream begins normalised"),
+        "relative": _("Distances have scores"),
+        "after": _("What is added is normalised"),
+        "head": _("A last turn before the words"),
         "qkv": _("Questions, keys and values"),
         "qk_norm": _("Questions and keys are normalised"),
         "rotate": _("Positions turn questions and keys"),
@@ -98,14 +107,14 @@ def _titles(topic: Topic) -> dict[str, str]:
         "weights": _("Softmax makes shares"),
         "mixed": _("The mix"),
         "attn_out": _("What attention hands back"),
-        "add": _("Added to the stream") if topic.trip == "attn" else _("Added again"),
+        "add": _("Added again") if topic.trip == "mlp" else _("Added to the stream"),
         "router": _("Who answers"),
         "hidden": _("Out into hidden numbers"),
         "act": _("The bend"),
         "mlp_out": _("Back to the stream's width"),
         "logits": _("Logits"),
         "probs": _("Probabilities"),
-        "next": _("The next token"),
+        "next": _("The answer"),
         "loss": _("The loss"),
     }
 
@@ -113,15 +122,15 @@ def _titles(topic: Topic) -> dict[str, str]:
 def _norm_title(edition: Edition, topic: Topic) -> str:
     if topic.layer is None:
         return _("The last norm")
-    after = edition.model.spec.blocks[topic.layer].norm_place == "post"
-    if topic.trip == "attn":
+    after = edition.view(topic).side.blocks[topic.layer].norm_place == "post"
+    if topic.trip != "mlp":
         return _("A norm after attention") if after else _("A norm before attention")
     return _("A norm after the MLP") if after else _("A norm before the MLP")
 
 
 def title_of(edition: Edition, layer: int | None, title: str) -> str:
     """The title, with the block's number if there are several blocks."""
-    if layer is None or len(edition.model.spec.blocks) == 1:
+    if layer is None or len(edition.side.blocks) == 1:
         return title
     return _("{title} · block {layer}").format(title=title, layer=layer)
 

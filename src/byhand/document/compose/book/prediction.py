@@ -31,7 +31,7 @@ from byhand.numbers.base import Prediction as Predicted
 from byhand.plan import WEIGHT
 
 SLUG = "next"
-KINDS = ("norm", "logits", "probs", "next", "loss")
+KINDS = ("norm", "head", "logits", "probs", "next", "loss")
 MOST_CANDIDATES = 12
 MOST_POSITIONS = 32
 MOST_FACTS = 8  # words of a text that are listed with their answers
@@ -58,8 +58,23 @@ def tell(edition: Edition, topic: Topic) -> Passage:
     if topic.kind == "norm":
         why = _("One more norm before the stream is read for the last time.")
         return norm_passage(edition, topic, SLUG, why)
-    writers = {"logits": _logits, "probs": _probs, "next": _next, "loss": _loss}
+    writers = {"head": _head, "logits": _logits, "probs": _probs, "next": _next, "loss": _loss}
     return writers[topic.kind](edition, topic)
+
+
+def _head(edition: Edition, topic: Topic) -> Passage:
+    spec, sentences = edition.model.spec, list[str]()
+    if spec.head is not None:
+        sentences.append(
+            _("A matrix, a bend and a norm bring each row nearer to the vectors of the words.")
+        )
+    if spec.head_scale is not None:
+        sentences.append(
+            _("The rows are multiplied by a fixed scale before the words are compared with them.")
+        )
+    if spec.embed_width is not None:
+        sentences.append(_("A matrix brings the rows to the width of the table of words."))
+    return passage(edition, topic, SLUG, sentences)
 
 
 def _logits(edition: Edition, topic: Topic) -> Passage:

@@ -27,7 +27,12 @@ def spine(showing: Showing, plan: Plan | None = None) -> Spine:
     numbers.
     """
     plan = plan or showing.trace.plan
-    return Spine(tuple(_node(showing, topic) for topic in topics(plan)), len(plan.spec.blocks))
+    every = topics(plan)
+    nodes = [_node(showing, topic) for topic in every if not topic.stack]
+    read = tuple(step for topic in every if topic.stack for step in topic.addresses)
+    if read:
+        nodes.insert(0, Node("node-encoder", _("encoder"), "end", None, "", read))
+    return Spine(tuple(nodes), len(plan.spec.blocks))
 
 
 def _node(showing: Showing, topic: Topic) -> Node:
@@ -65,6 +70,8 @@ def _rows(showing: Showing, address: str) -> tuple[NumberRow, ...]:
     """The numbers of a station at each position; of a long text, at the last one only."""
     worked = showing.trace.steps.get(address)
     if worked is None or worked.missing is not None or not showing.everything:
+        return ()
+    if worked.step.position_axis is None and worked.step.axes != ("one",):
         return ()
     step, length = worked.step, len(showing.labels)
     last = length - 1
@@ -123,7 +130,12 @@ def label(topic: Topic) -> str:
         "tokens": _("tokens"),
         "embed": _("embed"),
         "position": _("position"),
+        "segment": _("kind"),
         "stream": _("+ position"),
+        "embed_norm": _("RMSNorm") if rms else _("layer norm"),
+        "relative": _("distances"),
+        "after": _("RMSNorm") if rms else _("layer norm"),
+        "head": _("head"),
         "norm": _("RMSNorm") if rms else _("layer norm"),
         "qkv": _("q, k, v"),
         "qk_norm": _("norm of q, k"),
@@ -132,7 +144,7 @@ def label(topic: Topic) -> str:
         "weights": _("softmax"),
         "mixed": _("mix"),
         "attn_out": _("output"),
-        "add": _("+ attention") if attn else _("+ MLP"),
+        "add": _("+ attention") if attn else _("+ MLP") if topic.trip == "mlp" else _("+ source"),
         "router": _("router"),
         "hidden": _("hidden"),
         "act": _("activation"),

@@ -11,26 +11,33 @@ from dataclasses import dataclass
 
 from byhand.plan import Plan, Step
 
+ENCODER = "encoder."
+_ATTN = r"block\.\d+\.(attn|cross)\."
 _KINDS = (  # the first match counts
-    (r"tokens", "tokens"),
-    (r"embed\.token", "embed"),
+    (r"tokens|source", "tokens"),
+    (r"embed\.(token|projected)", "embed"),
+    (r"embed\.segment", "segment"),
     (r"embed\.position", "position"),
-    (r"stream\.0", "stream"),
-    (r"block\.\d+\.(attn|mlp)\.norm\..*", "norm"),
-    (r"block\.\d+\.attn\.(qkv|q|k|v)", "qkv"),
-    (r"block\.\d+\.attn\.[qk]_norm.*", "qk_norm"),
-    (r"block\.\d+\.attn\.[qk]_rotated", "rotate"),
-    (r"block\.\d+\.attn\.scores", "scores"),
-    (r"block\.\d+\.attn\.weights", "weights"),
-    (r"block\.\d+\.attn\.mixed", "mixed"),
-    (r"block\.\d+\.attn\.(head_out|out)", "attn_out"),
-    (r"block\.\d+\.(attn|mlp)\.add", "add"),
-    (r"block\.\d+\.mlp\.(router|chosen|shares)", "router"),
-    (r"block\.\d+\.mlp\.(gate|hidden)", "hidden"),
-    (r"block\.\d+\.mlp\.(act|gated)", "act"),
-    (r"block\.\d+\.mlp\.(answers|out)", "mlp_out"),
+    (r"stream\.0|embed\.(\w+_added|sum)", "stream"),
+    (r"embed\.norm\..*", "embed_norm"),
+    (r"relative", "relative"),
+    (r"block\.\d+\.(attn|cross|mlp)\.norm\..*", "norm"),
+    (r"block\.\d+\.(attn|mlp)\.after\..*", "after"),
+    (_ATTN + r"[qk](_norm|_heads).*", "qk_norm"),
+    (_ATTN + r"([qk]_rotated|frequencies)", "rotate"),
+    (_ATTN + r"scores", "scores"),
+    (_ATTN + r"weights", "weights"),
+    (_ATTN + r"mixed", "mixed"),
+    (_ATTN + r"(head_out|out)", "attn_out"),
+    (r"block\.\d+\.(attn|cross|mlp)\.(add|scaled)", "add"),
+    (_ATTN + r".*", "qkv"),
+    (r"block\.\d+\.mlp\.(router|router_scores|ranked|chosen|shares)", "router"),
+    (r"block\.\d+\.mlp\.(gate|hidden)(_limited)?", "hidden"),
+    (r"block\.\d+\.mlp\.(act|raised|gated)", "act"),
+    (r"block\.\d+\.mlp\.(answers|combined|shared\..*|out)", "mlp_out"),
     (r"final\.norm\..*", "norm"),
-    (r"logits", "logits"),
+    (r"head\.(hidden|act|norm\..*|projected|in)", "head"),
+    (r"logits|head\..*", "logits"),
     (r"probs", "probs"),
     (r"next", "next"),
     (r"targets?|loss(es)?|mean_loss", "loss"),
@@ -39,12 +46,16 @@ _KINDS = (  # the first match counts
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Steps of one passage; `trip` is attn or mlp inside a block, else empty."""
+    """Steps of one passage; `trip` is attn, cross or mlp inside a block, else empty.
+
+    `stack` is "encoder." for steps of the encoder's stream.
+    """
 
     kind: str
     layer: int | None
     trip: str
     steps: tuple[Step, ...]
+    stack: str = ""
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -57,8 +68,8 @@ class Topic:
         place = [] if self.layer is None else [str(self.layer), self.trip]
         if self.kind == "norm" and self.layer is None:
             place = ["final"]
-        kind = {"attn_out": "out", "mlp_out": "out", "qk_norm": "qk-norm"}.get(self.kind, self.kind)
-        return "-".join([*place, kind])
+        kind = {"attn_out": "out", "mlp_out": "out"}.get(self.kind, self.kind).replace("_", "-")
+        return "-".join([*(["encoder"] if self.stack else []), *place, kind])
 
     def step(self, ending: str) -> Step | None:
         """The step whose address has this ending; None if there is none."""
@@ -68,19 +79,20 @@ class Topic:
 def kind_of(address: str) -> str:
     """The kind of topic that a step belongs to."""
     for pattern, kind in _KINDS:
-        if re.fullmatch(pattern, address):
+        if re.fullmatch(pattern, address.removeprefix(ENCODER)):
             return kind
     raise LookupError(address)  # a step of the forward pass without a topic
 
 
 def topics(plan: Plan) -> tuple[Topic, ...]:
     """The topics of a plan, in spine order of their first steps."""
-    found: dict[tuple[str, int | None, str], list[Step]] = {}
+    found: dict[tuple[str, int | None, str, str], list[Step]] = {}
     for step in plan:
-        parts = step.address.split(".")
-        inside = parts[0] == "block"
-        place = (int(parts[1]), parts[2]) if inside else (None, "")
-        found.setdefault((kind_of(step.address), *place), []).append(step)
+        stack = ENCODER if step.address.startswith(ENCODER) or step.address == "source" else ""
+        parts = step.address.removeprefix(ENCODER).split(".")
+        place = (int(parts[1]), parts[2]) if parts[0] == "block" else (None, "")
+        found.setdefault((kind_of(step.address), *place, stack), []).append(step)
     return tuple(
-        Topic(kind, layer, trip, tuple(steps)) for (kind, layer, trip), steps in found.items()
+        Topic(kind, layer, trip, tuple(steps), stack)
+        for (kind, layer, trip, stack), steps in found.items()
     )

@@ -18,6 +18,8 @@ from byhand.language import _
 from byhand.spec import BlockSpec
 
 SLUG = "whole"
+INTO = ("embed", "segment", "position", "stream", "embed_norm", "relative")
+OUT = ("norm", "head", "logits", "probs", "next")
 MOST_LINES = 8  # positions whose path is drawn
 MOST_BLOCKS = 4  # blocks described one by one; more are summarised
 
@@ -38,9 +40,11 @@ def page(edition: Edition) -> Page:
 def _passages(edition: Edition) -> Iterator[Passage]:
     topics = edition.topics
     yield _given(edition, [t for t in topics if t.kind == "tokens"])
-    yield _into(edition, [t for t in topics if t.kind in ("embed", "position", "stream")])
+    if edition.model.spec.encoder is not None:
+        yield _encoder(edition)
+    yield _into(edition, [t for t in topics if t.kind in INTO])
     yield from _blocks(edition)
-    end = [t for t in topics if t.layer is None and t.kind in ("norm", "logits", "probs", "next")]
+    end = [t for t in topics if t.layer is None and t.kind in OUT]
     yield _out(edition, end)
     loss = [topic for topic in topics if topic.kind == "loss"]
     if loss:
@@ -97,6 +101,22 @@ def _given(edition: Edition, topics: Sequence[Topic]) -> Passage:
     return _passage(
         edition, "given", _("What is given"), sentences, topics, Facts(tuple(_facts(edition)))
     )
+
+
+def _encoder(edition: Edition) -> Passage:
+    """What the encoder does, in one passage; a page of its own tells it in full."""
+    read = edition.of_encoder
+    text = _(
+        "The encoder reads the source `{text}`: {count} tokens, which become rows of numbers and "
+        "go through {blocks} blocks. The decoder looks at their last rows."
+    ).format(
+        text=words.printable(read.text),
+        count=words.whole(len(read.ids)),
+        blocks=words.whole(len(read.side.blocks)),
+    )
+    end = edition.trace.plan["encoder.out"].address
+    parts = _result(read, end)
+    return _passage(edition, "encoder", _("The encoder"), [text], read.topics, *parts)
 
 
 def _facts(edition: Edition) -> Iterator[tuple[str, str]]:
@@ -200,7 +220,7 @@ def _blocks(edition: Edition) -> Iterator[Passage]:
         yield _passage(edition, "blocks", title, [text], inside)
         return
     for layer in layers:
-        for trip in ("attn", "mlp"):
+        for trip in ("attn", "cross", "mlp"):
             topics = [topic for topic in inside if (topic.layer, topic.trip) == (layer, trip)]
             if topics:
                 yield _trip(edition, layer, trip, topics)
@@ -220,6 +240,14 @@ def _trip(edition: Edition, layer: int, trip: str, topics: Sequence[Topic]) -> P
                 "mix to its own row."
             ),
             _("Nothing else moves anything from one position to another."),
+        ]
+    elif trip == "cross":
+        title = _("Side-trip to the source")
+        sentences = [
+            _(
+                "Each position looks at the last rows of the encoder, takes from each by its "
+                "share, and adds the mix to its own row."
+            )
         ]
     else:
         title = _("Second side-trip: the MLP")
@@ -335,9 +363,8 @@ def stops(edition: Edition, place: int) -> Iterator[Stop]:
     yield from _stop(edition, "stream.0", _("embedding"), "stream", None, "", place)
     for layer, block in enumerate(plan.spec.blocks):
         at = f"block.{layer}"
-        for trip, name in (("attn", _("attention")), ("mlp", _("MLP"))):
-            if getattr(block, "attention" if trip == "attn" else "mlp") is None:
-                continue
+        names = {"attn": _("attention"), "cross": _("source"), "mlp": _("MLP")}
+        for trip, name in ((trip, names[trip]) for trip, _norm in block.trips):
             yield from _stop(edition, f"{at}.{trip}.out", name, "trip", layer, trip, place)
             label = _("stream + {name}").format(name=name)
             yield from _stop(edition, f"{at}.{trip}.add", label, "stream", layer, "", place)

@@ -58,6 +58,12 @@ def _contents(trace: Trace, floats: Trace) -> Contents:
             found=model.output_words.sample(),
             hint=_("the book without --xlsx shows all numbers"),
         )
+    if model.spec.encoder is not None:
+        raise InputError(
+            _("a spreadsheet shows one text, and this model reads a source too"),
+            expected=_("a model without an encoder"),
+            hint=_("the book without --xlsx shows all numbers"),
+        )
     remarks = Remarks(trace)
     layout = lay_out(plan, remarks.lines())
     for name, tensor in model.weights.items():
