@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ import transformers
 
 import byhand
 from benchmarks.families.lifted import lifted
-from benchmarks.families.registry import Case
+from benchmarks.families.registry import NEAR, Case
 from byhand import forward
 from byhand.evaluate import work_out
 from byhand.model import Model
@@ -29,7 +30,6 @@ from byhand.parameters import learned
 from byhand.plan import Plan
 
 Array = npt.NDArray[np.float64]
-NEAR = 1e-10  # how far float64 may be from float64
 TINY = Fraction(1, 10**30)  # how wide an enclosure may be that stands for the truth
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -87,8 +87,11 @@ def made(case: Case, seed: int) -> Any:
     """The library's model with random float32 numbers, held and worked out in float64."""
     config = config_of(case)
     config._attn_implementation = case.attention
-    with lifted():
-        model = auto(case).from_config(config, dtype=torch.float64)
+    with lifted(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own code
+        model = auto(case).from_config(
+            config, dtype=torch.float64, experts_implementation="eager"
+        )
     if case.own_head:
         model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
     noise = torch.Generator().manual_seed(seed)
@@ -121,7 +124,7 @@ def pair(case: Case, seed: int = 0) -> Iterator[Pair]:
     with tempfile.TemporaryDirectory() as folder:
         theirs.float()
         theirs.config.dtype = torch.float32
-        theirs.save_pretrained(folder)
+        theirs.save_pretrained(folder, save_original_format=not case.stacked)
         theirs = made(case, seed)  # whose tables are in float64
         noise = np.random.default_rng(seed)
         ids = noise.integers(0, theirs.config.get_text_config().vocab_size, case.length).tolist()
@@ -274,7 +277,10 @@ def judged(pair: Pair, attention: str) -> Judged | None:
     """What `check` says of the library's float32 run; None where it has no such attention."""
     try:
         model: Any = auto(pair.case).from_pretrained(
-            pair.folder, dtype=torch.float32, attn_implementation=attention
+            pair.folder,
+            dtype=torch.float32,
+            attn_implementation=attention,
+            experts_implementation="eager",
         )
     except ValueError as error:
         if "does not support an attention implementation" in str(error):

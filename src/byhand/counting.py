@@ -20,6 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from byhand.display import Shown, one_line
 from byhand.distinct import Held, held_by
@@ -27,12 +28,15 @@ from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.parameters import Parameter, learned, parameters
 from byhand.spec import ModelSpec
+from byhand.storage import Space, Storage, stored_in_files
 from byhand.weights import Weights
 
 _ORDER = (  # in a product
-    *("vocab", "outputs", "context", "experts", "d", "d_ff", "heads", "kv_heads", "d_head"),
+    *("vocab", "source_vocab", "outputs", "context", "segments", "experts", "d", "d_ff"),
+    *("d_shared", "heads", "kv_heads", "d_head", "d_value"),
 )
 _SYMBOL = re.compile(r"[a-z][a-z_]*")
+_PLACE = re.compile(r"(encoder\.)?(?:block\.(\d+)\.(cross\.)?)?")
 PARTS = ("embedding", "position", "attention", "mlp", "norm", "head")
 
 
@@ -44,6 +48,7 @@ class Line:
     part: str  # a word of PARTS
     kind: str  # "matrix", "bias", "norm", "buffer"
     layer: int | None  # None outside the blocks
+    stack: str  # "encoder.": of the encoder
     names: tuple[str, ...]  # the names of the tensors
     formula: str  # 4·d²
     symbols: tuple[tuple[str, int], ...]  # what the letters of the formula stand for: d is 64
@@ -62,6 +67,13 @@ class Group:
 
     line: Line  # of the first of the layers
     layers: tuple[int, ...]  # empty outside the blocks
+
+    def has(self, line: Line) -> bool:
+        """Whether this is the group of a line."""
+        if line.layer is None or not self.layers:
+            return line.address == self.line.address
+        ours = (self.line.part, self.line.kind, self.line.formula, self.line.symbols)
+        return (line.part, line.kind, line.formula, line.symbols) == ours
 
     @property
     def times(self) -> int:
@@ -93,14 +105,28 @@ class Inventory(Shown):
     unique: int  # the number of tensors; shared ones count once
     shared: tuple[tuple[str, str], ...]  # a tensor, and the one whose parameters it has
     held: Held | None = None  # the different numbers of the weights, where these are known
+    storage: Storage | None = None  # the space in files, where the weights are in some
+
+    def space(self, group: Group) -> Space | None:
+        """The space that a group takes in its files, in all its layers."""
+        if self.storage is None:
+            return None
+        same = [self.storage.components[line.address] for line in self.lines if group.has(line)]
+        formats = dict.fromkeys(name for space in same for name in space.formats)
+        size = sum((space.size for space in same), Fraction(0))
+        return Space(tuple(formats), sum(space.entries for space in same), size)
 
     @property
     def layers(self) -> tuple[int, ...]:
         """The parameters of each block."""
-        owners = [line.layer for line in self.lines if line.layer is not None]
+        return self.blocks("")
+
+    def blocks(self, stack: str) -> tuple[int, ...]:
+        """The parameters of each block of the model, or of its encoder: "encoder."."""
+        lines = [line for line in self.lines if line.stack == stack and line.layer is not None]
         return tuple(
-            sum(line.count for line in self.lines if line.layer == layer)
-            for layer in range(max(owners, default=-1) + 1)
+            sum(line.count for line in lines if line.layer == layer)
+            for layer in range(max((line.layer or 0 for line in lines), default=-1) + 1)
         )
 
     @property
@@ -108,8 +134,8 @@ class Inventory(Shown):
         """The lines with equal ones of different layers put together, in spine order."""
         found: dict[tuple[object, ...], list[Line]] = {}
         for line in self.lines:
-            alone = line.address if line.layer is None else None
-            key = (line.part, line.kind, line.formula, line.symbols, alone)
+            place = re.sub(r"\d+", "", line.address)  # the same in every block
+            key = (place, line.kind, line.formula, line.symbols)
             found.setdefault(key, []).append(line)
         return tuple(
             Group(same[0], tuple(line.layer for line in same if line.layer is not None))
@@ -122,13 +148,18 @@ class Inventory(Shown):
         return {
             **{line.address: line.count for line in self.lines},
             **{line.address: line.count for line in self.buffers},
-            **{f"count.block.{layer}": size for layer, size in enumerate(self.layers)},
+            **{
+                f"count.{stack}block.{layer}": size
+                for stack in ("", "encoder.")
+                for layer, size in enumerate(self.blocks(stack))
+            },
             "count.total": self.total,
             "count.without_biases": self.without_biases,
             "count.norms": self.norms,
             "count.unique": self.unique,
             "count.buffers": sum(line.count for line in self.buffers),
             **({} if self.held is None else {"count.different": self.held.whole.different}),
+            **({} if self.storage is None else {"count.bytes": self.storage.whole.bytes}),
         }
 
     def __repr__(self) -> str:
@@ -161,10 +192,12 @@ def count(spec: ModelSpec, weights: Weights | None = None, *, numbers: bool = Fa
         if weights is not None and (tensor := weights[p.name]).same_as is not None
     )
     repeated = {name for name, _owner in shared}
+    lines = _lines(spec, own)
+    named = {line.address: line.names for line in lines}
     return Inventory(
         model=spec.name,
         tied=spec.tied,
-        lines=_lines(spec, own),
+        lines=lines,
         buffers=_lines(spec, (p for p in parameters(spec) if p.kind == "buffer")),
         total=_size(own),
         without_biases=_size(p for p in own if p.kind != "bias" or p.part == "norm"),
@@ -172,6 +205,7 @@ def count(spec: ModelSpec, weights: Weights | None = None, *, numbers: bool = Fa
         unique=_size(p for p in own if p.name not in repeated),
         shared=shared,
         held=held_by(weights) if numbers and weights is not None else None,
+        storage=None if weights is None else stored_in_files(named, weights),
     )
 
 
@@ -187,10 +221,22 @@ def _lines(spec: ModelSpec, some: Iterable[Parameter]) -> tuple[Line, ...]:
 
 
 def _address(parameter: Parameter) -> str:
-    match = re.match(r"(block\.\d+|final)\.", parameter.name)
-    place = f"{match[1]}." if match else ""
+    stack, layer, cross = _placed(parameter.name)
+    place = "" if layer is None else f"block.{layer}."
+    part = parameter.part
+    if cross:
+        part = "cross" if part == "attention" else f"cross.{part}"
+    if part == "norm" and layer is None:  # embed.norm, final.norm, head.norm
+        part = parameter.name.removeprefix(stack).rpartition(".")[0]
     apart = f".{_kind(parameter)}" if _kind(parameter) in ("bias", "buffer") else ""
-    return f"count.{place}{parameter.part}{apart}"
+    return f"count.{stack}{place}{part}{apart}"
+
+
+def _placed(name: str) -> tuple[str, int | None, bool]:
+    """Of a tensor: "encoder." or nothing, its layer, and whether it is of cross-attention."""
+    match = _PLACE.match(name)
+    assert match is not None
+    return match[1] or "", None if match[2] is None else int(match[2]), match[3] is not None
 
 
 def _kind(parameter: Parameter) -> str:
@@ -198,8 +244,7 @@ def _kind(parameter: Parameter) -> str:
 
 
 def _line(spec: ModelSpec, address: str, members: list[Parameter]) -> Line:
-    match = re.match(r"count\.block\.(\d+)\.", address)
-    layer = int(match[1]) if match else None
+    stack, layer, cross = _placed(members[0].name)
     terms: Counter[tuple[str, ...]] = Counter()
     for parameter in members:
         times, factors = _monomial(parameter)
@@ -211,30 +256,42 @@ def _line(spec: ModelSpec, address: str, members: list[Parameter]) -> Line:
         part=members[0].part,
         kind=_kind(members[0]),
         layer=layer,
+        stack=stack,
         names=tuple(p.name for p in members),
         formula=formula,
-        symbols=tuple((s, n) for s, n in _symbols(spec, layer).items() if s in used),
+        symbols=tuple((s, n) for s, n in _symbols(spec, stack, layer, cross).items() if s in used),
         count=_size(members),
     )
 
 
-def _symbols(spec: ModelSpec, layer: int | None) -> dict[str, int]:
+def _symbols(spec: ModelSpec, stack: str, layer: int | None, cross: bool) -> dict[str, int]:
     """What the letters of the glossary stand for in this layer."""
+    side = spec.encoder if stack else spec
+    assert side is not None
     symbols = {
         "vocab": spec.vocab,
         spec.answer_axis: spec.answers,
         "d": spec.d_model,
-        "context": spec.context or 0,
+        "context": side.context or 0,
+        "segments": spec.segments or 0,
+        "embed_width": spec.embed_width or 0,
+        "source_vocab": (spec.encoder.vocab if spec.encoder else None) or 0,
+        "buckets": side.relative.buckets if side.relative else 0,
     }
-    if layer is not None:
-        attention, mlp = spec.blocks[layer].attention, spec.blocks[layer].mlp
-        if attention:
-            symbols.update(heads=attention.heads, kv_heads=attention.kv_heads)
-            symbols["d_head"] = attention.d_head
-            symbols["rope_width"] = attention.rotary.width if attention.rotary else 0
-        if mlp:
-            symbols["d_ff"] = mlp.d_ff
-            symbols["experts"] = mlp.experts or 0
+    block = None if layer is None else side.blocks[layer]
+    attention = next((b.attention for b in side.blocks if b.attention), None)  # whose buckets
+    if block is not None:
+        attention = block.cross if cross else block.attention
+    if attention:
+        symbols |= {"heads": attention.heads, "kv_heads": attention.kv_heads}
+        symbols |= {"d_head": attention.d_head, "d_value": attention.value_width}
+        symbols["rope_width"] = attention.rotary.width if attention.rotary else 0
+        if attention.latent:
+            symbols["rank"] = attention.latent.rank
+            symbols["query_rank"] = attention.latent.query_rank or 0
+    if block is not None and block.mlp:
+        symbols |= {"d_ff": block.mlp.d_ff, "d_shared": block.mlp.shared or 0}
+        symbols["experts"] = block.mlp.experts or 0
     return symbols
 
 
@@ -247,8 +304,11 @@ def _monomial(parameter: Parameter) -> tuple[int, tuple[str, ...]]:
             if factor.isdigit():
                 times *= int(factor)
             else:
-                factors.append(factor)
-    return times, tuple(sorted(factors, key=lambda f: (_ORDER.index(f) if f in _ORDER else 9, f)))
+                factors.append(f"({factor})" if factor[0] != "(" and " " in factor else factor)
+    last = len(_ORDER)
+    return times, tuple(
+        sorted(factors, key=lambda f: (_ORDER.index(f) if f in _ORDER else last, f))
+    )
 
 
 def _written(times: int, factors: tuple[str, ...]) -> str:

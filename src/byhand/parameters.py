@@ -218,8 +218,8 @@ def _latent(
     yield _matrix(spec, f"{at}.kv_wide", "attention", few, up)
 
 
-def _mlp(spec: ModelSpec, at: str, mlp: MlpSpec) -> Iterator[Parameter]:
-    d, wide = ("d", spec.d_model), ("d_ff", mlp.d_ff)
+def _mlp(spec: ModelSpec, at: str, mlp: MlpSpec, inside: str = "d_ff") -> Iterator[Parameter]:
+    d, wide = ("d", spec.d_model), (inside, mlp.d_ff)
     each: tuple[Side, ...] = ()
     if mlp.experts is not None:
         experts = ("experts", mlp.experts)
@@ -239,6 +239,6 @@ def _mlp(spec: ModelSpec, at: str, mlp: MlpSpec) -> Iterator[Parameter]:
         if bias:
             yield _tensor(f"{at}.{name}_bias", "mlp", "bias", *each, target)
     if mlp.shared is not None:
-        yield from _mlp(spec, f"{at}.shared", mlp.shared_mlp)
+        yield from _mlp(spec, f"{at}.shared", mlp.shared_mlp, "d_shared")
         if mlp.shared_gate:
             yield _matrix(spec, f"{at}.shared.score", "mlp", d, ("1", 1))

@@ -52,7 +52,8 @@ def marks(trace: byhand.Trace, address: str = CHOSEN) -> list[list[str]]:
 def test_the_choice_of_experts_is_proven() -> None:
     trace = byhand.trace(mixtral(), TEXT, digits=12)
     floats = byhand.trace(mixtral(), TEXT, numbers="float64")
-    assert trace.proof.complete and not trace.proof.by_exact
+    assert trace.proof.complete
+    assert not trace.proof.by_exact
     for address in (CHOSEN, "block.1.mlp.chosen"):
         assert all(trace[address].at(index).rad == 0 for index in np.ndindex(5, 4))
         assert np.array_equal(np.asarray(trace[address]), np.asarray(floats[address]))
@@ -65,7 +66,8 @@ def test_experts_with_the_same_weights_are_proven_tied_and_the_first_counts(numb
     trace = prove(job, 12)
     assert trace.proof.complete
     tied = [note.index[0] for note in trace[CHOSEN].notes if note.kind == "tied-experts"]
-    assert tied and all(f"{CHOSEN}[{row}]" in trace.proof.by_exact for row in tied)
+    assert tied
+    assert all(f"{CHOSEN}[{row}]" in trace.proof.by_exact for row in tied)
     for row, found in enumerate(marks(trace)):
         assert found[1] == "1" if row in tied else found[1] == found[2], row
     floats = byhand.trace(job.model, TEXT, numbers="float64")
@@ -87,7 +89,8 @@ def test_scores_that_are_equal_for_another_reason_are_told_as_open() -> None:
     first = trace.proof.undecided[0]
     assert not trace.proof.complete
     assert (first.asked, first.candidates) == ("experts", (1, 2))
-    assert first.address.startswith(f"{CHOSEN}[") and first.enclosure.contains(0)
+    assert first.address.startswith(f"{CHOSEN}[")
+    assert first.enclosure.contains(0)
     assert "whose scores are" in str(document_of(trace))
 
 
@@ -105,8 +108,10 @@ def test_nearly_equal_scores_need_more_bits_and_are_no_tie() -> None:
     near = Tensor("block.0.mlp.router", exact)
     model = replace(model, weights=Weights({**model.weights, "block.0.mlp.router": near}))
     trace = byhand.trace(model, TEXT, digits=8)
-    assert trace.proof.complete and trace.proof.bits > 300
-    assert not trace[CHOSEN].notes and not trace.proof.by_exact
+    assert trace.proof.complete
+    assert trace.proof.bits > 300
+    assert not trace[CHOSEN].notes
+    assert not trace.proof.by_exact
 
 
 PENCIL = """
@@ -134,7 +139,8 @@ def test_exact_numbers_settle_a_tie_of_a_model_of_pencil_size() -> None:
     for trace in (exact, digits):
         assert trace[CHOSEN].notes == (Note("tied-experts", (0,)),)
         assert np.asarray(trace[CHOSEN]).tolist() == [[1, 1, 0], [0, 1, 1]]
-    assert digits.proof.complete and f"{CHOSEN}[0]" in digits.proof.by_exact
+    assert digits.proof.complete
+    assert f"{CHOSEN}[0]" in digits.proof.by_exact
 
 
 def test_a_proven_generation_goes_on_behind_a_tie() -> None:
@@ -143,3 +149,27 @@ def test_a_proven_generation_goes_on_behind_a_tie() -> None:
     plain = byhand.generate(model, TEXT, count=3, numbers="float64")
     assert [one.id for one in made.choices] == [one.id for one in plain.choices]
     assert all(one.proven for one in made.choices)
+
+
+@pytest.mark.parametrize("precision", ["exact", "float32"])
+def test_of_tied_experts_a_claim_may_choose_any_and_the_tie_is_told(precision: str) -> None:
+    model = parse_model(PENCIL, "tie.yaml")
+    for first, others in (([1, 1, 0], "right"), ([1, 0, 1], "right"), ([0, 1, 1], "error here")):
+        claims = {CHOSEN: [first, [0, 1, 1]]}
+        (line,) = byhand.check(model, claims, text="a b", precision=precision)
+        assert line.verdict.value == others
+        told = "experts 1, 2 have equal scores at position 0: any of them may answer"
+        assert line.tied == (told if others == "right" else "")
+
+
+def test_experts_tied_by_their_weights_are_told_in_a_large_model_too() -> None:
+    model = mixtral(block__0__mlp__router=alike)
+    claimed = np.asarray(byhand.trace(model, TEXT, numbers="float32")[CHOSEN]).copy()
+    claimed[:, [1, 2]] = claimed[:, [2, 1]]
+    (line,) = byhand.check(model, {CHOSEN: claimed}, text=TEXT, precision="float32")
+    assert line.verdict.value == "right"
+    assert line.tied.startswith("experts 1, 2 have equal scores")
+    claimed[0] = [1, 1, 1, 1]
+    (line,) = byhand.check(model, {CHOSEN: claimed}, text=TEXT, precision="float32")
+    assert line.verdict.value != "right"
+    assert not line.tied

@@ -294,7 +294,7 @@ def layers_of(cached: Any) -> Iterator[tuple[int, Any, Any]]:
 
 def _latent(keys: Any, values: Any) -> bool:
     """Whether a cache holds what keys and values are made of: one row, and a part of all keys."""
-    return keys.shape[1] == values.shape[1] == 1 and keys.shape[3] != values.shape[3]
+    return bool(keys.shape[1] == values.shape[1] == 1 and keys.shape[3] != values.shape[3])
 
 
 def length_of(cached: Any) -> int:

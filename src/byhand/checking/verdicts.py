@@ -114,6 +114,7 @@ class Marked:
     like: str | None = None  # the line of an earlier block with the same mistake
     blocks: tuple[int, ...] = ()  # the blocks with the same mistake, told at the first of them
     blank: bool = False  # an empty line, left to be filled in
+    tied: str = ""  # experts with equal scores among which it chooses, in words
 
     @property
     def address(self) -> str:

@@ -184,6 +184,7 @@ def _about_backward(kind: str) -> str:
         "mlp": _("Back through the matrices, and times the slope of the activation between them."),
         "attn": _("What was mixed flows back to v, and through the weights and scores to q and k."),
         "cross": _("What was mixed flows back to the source, and through the scores to q."),
+        "relative": _("Each score of a distance gathers the gradients of the scores it was in."),
         "embedding": _("Each row of a table gathers the gradients of the positions that took it."),
     }.get(kind, "")
 

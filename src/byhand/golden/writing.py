@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # nothing is worked out here
     from byhand.evaluate import Job, Progress
 
 IDS = np.dtype(np.int64)
+ANGLES = np.dtype(np.float64)
 SMALL = ("tokens", "source", "target", "next", "loss")  # always kept
 MOST_TEXT = 50_000  # enclosures that are also written as text
 METADATA = {"format": FORMAT, "version": str(VERSION)}
@@ -110,7 +111,7 @@ def _stream(
     asked = set(job.asked) or {step.address for step in job.plan}
     missing = _missing(job)
     forms = {
-        step.address: Form(IDS if Worked(step, None, job.numbers).whole else format, step.shape)
+        step.address: Form(_kind(Worked(step, None, job.numbers), format), step.shape)
         for step in job.plan
         if step.address in asked - missing
     }
@@ -150,6 +151,13 @@ def _format(numbers: Numbers) -> np.dtype[Any] | None:
     """The format of a system of floats; None for numbers that are not floats."""
     format = getattr(numbers, "format", None)
     return None if format is None else np.dtype(format.dtype)
+
+
+def _kind(worked: Worked, format: np.dtype[Any]) -> np.dtype[Any]:
+    """The kind of a step's numbers: ids, the format, or what angles per position are kept in."""
+    if worked.whole:
+        return IDS
+    return ANGLES if worked.step.op == "constants" else format
 
 
 def _missing(job: Job) -> set[str]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from byhand.checking.claims import Entry, Unmatched
-from byhand.checking.dumps.ggml import read_ggml
+from byhand.checking.dumps.ggml import precision_of, read_ggml
 from byhand.checking.dumps.name_maps import NameMap
 from byhand.checking.dumps.outputs import read_output
 from byhand.checking.dumps.packed import read_packed
@@ -55,4 +55,4 @@ def _read(entry: Entry, view: View, names: NameMap | None) -> list[Entry | Unmat
     return [entry]
 
 
-__all__ = ["NameMap", "View", "opened", "reread"]
+__all__ = ["NameMap", "View", "opened", "precision_of", "reread"]

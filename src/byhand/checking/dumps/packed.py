@@ -28,7 +28,7 @@ from byhand.names import without_wrappers
 
 _MEMBER = re.compile(r"(?P<module>.+?)(?:\.output)?(?:[./]|\[)(?P<place>[01])\]?")
 _SIGNS = re.compile(
-    r".*\.(?:self_attn|attn|attention)\.attn|logits_processor|.*\.mlp\.experts|.*\.mla_attn"
+    r".*\.(?:self_attn|attn|attention)\.attn|logits_processor|.*\.mla_attn"
     r"|.*norm[./\[][1]\]?|.*\.rotary_emb[./\[][01]\]?"
 )
 _PACKED = re.compile(r".*\.(?:qkv_proj|gate_up_proj|fused_qkv_a_proj)")
@@ -37,9 +37,8 @@ _PACKED = re.compile(r".*\.(?:qkv_proj|gate_up_proj|fused_qkv_a_proj)")
 def is_packed(view: View) -> bool:
     """Whether the dump looks like one of vLLM or SGLang."""
     names = [without_wrappers(name) for name in view.entries]
-    return any(map(_SIGNS.fullmatch, names)) or (
-        any(name.endswith(".act_fn") for name in names) and any(map(_PACKED.fullmatch, names))
-    )
+    fused = any(name.endswith((".act_fn", ".mlp.experts")) for name in names)
+    return any(map(_SIGNS.fullmatch, names)) or (fused and any(map(_PACKED.fullmatch, names)))
 
 
 def read_packed(entry: Entry, view: View) -> Read | None:

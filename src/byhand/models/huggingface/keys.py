@@ -66,7 +66,7 @@ CHANGING: dict[str, tuple[Any, ...]] = {
                      "altup_num_inputs", "layerdrop", "qk_layernorm", "qk_layernorms",
                      "use_qk_norm", "use_qkv_bias", "lm_head_bias", "word_embed_proj_dim",
                      "vision_config", "audio_config", "text_config", "adapter_layers",
-                     "quantization_config", "compression_config", "sparsity_config"), NOTHING),
+                     "compression_config", "sparsity_config"), NOTHING),
     "hidden_activation": (None,),
 }  # fmt: skip
 
@@ -96,6 +96,8 @@ HARMLESS = frozenset({
     # heads of other tasks, which a language model ignores
     "finetuning_task", "id2label", "label2id", "num_labels", "problem_type", "summary_type",
     "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
+    # how weights are packed, which `quantised` reads
+    "quantization_config",
     # duplicates of other keys, or settings of the same arithmetic
     "n_ctx", "is_decoder", "reorder_and_upcast_attn", "chunk_size_feed_forward",
     "_sliding_window_pattern", "cache_implementation", "n_positions",

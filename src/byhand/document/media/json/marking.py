@@ -10,15 +10,17 @@
                            "suspects": [{"kind", "sentence", "change", "share", "times",
                                          "evidence": {"entries", "lines", "without", "fitted",
                                                       "left", "alike"}}],
-                           "described": [sentence], "ask": step}],
+                           "described": [sentence], "tied": sentence,
+                           "ask": step}],
                 "unmatched": [{"name", "source", "reason", "hint", "misfit"}],
                 "readings": [{"name", "how", "count"}]}]}
 
 `near`: as near to what is expected as rounding usually leaves it, where that is known.
 `follows`: no line was found that does not follow.  `passed`: moreover, something was judged, and
 everything could be.  `suspects` are causes, confirmed by working the edited plan out; `described`
-is true of the numbers, whatever the cause; `ask` is the step to dump next.  A verdict is one of
-right, carried, unsupported, error, unjudged.  Numbers that JSON lacks are text: "inf", "nan".
+is true of the numbers, whatever the cause; `tied` tells of experts with equal scores; `ask` is the
+step to dump next.  A verdict is one of right, carried, unsupported, error, unjudged.  Numbers that
+JSON lacks are text: "inf", "nan".
 """
 
 from __future__ import annotations
@@ -100,6 +102,7 @@ def _line(line: Marked) -> dict[str, Any]:
         "uses": list(line.uses),
         "suspects": plain(line.suspects),
         "described": list(line.described),
+        "tied": line.tied,
         "ask": line.ask,
     }
 

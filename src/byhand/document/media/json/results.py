@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from byhand.document.compose.comparison import Compared
     from byhand.generating import Chosen, Generation
     from byhand.model import Model
+    from byhand.storage import Space, Storage
 
 DATA_PLACES = 10  # decimals beside a form
 
@@ -171,6 +172,24 @@ def inventory_data(inventory: Inventory) -> dict[str, Any]:
         "buffers": [_line(line) for line in inventory.buffers],
         "numbers": inventory.numbers,
         "held": None if inventory.held is None else _held(inventory.held),
+        "stored": None if inventory.storage is None else _stored(inventory.storage),
+    }
+
+
+def _stored(storage: Storage) -> dict[str, Any]:
+    """The space in files: bits of a weight (exactly, and as a decimal), bytes and formats."""
+    return {
+        **_space(storage.whole),
+        "components": {name: _space(space) for name, space in storage.components.items()},
+    }
+
+
+def _space(space: Space) -> dict[str, Any]:
+    return {
+        "bits": float(space.bits),
+        "exact_bits": str(space.bits),
+        "bytes": space.bytes,
+        "formats": list(space.formats),
     }
 
 
