@@ -13,7 +13,15 @@ import byhand
 from byhand.checking.verdicts import Marking
 from byhand.model import Model
 from byhand.parameters import parameters
-from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, RotarySpec, over_root
+from byhand.spec import (
+    AttentionSpec,
+    BlockSpec,
+    MlpSpec,
+    ModelSpec,
+    NormSpec,
+    RotarySpec,
+    over_root,
+)
 from byhand.tokens import Ids
 from byhand.tracing import Trace
 from byhand.weights import Tensor, Weights
@@ -37,7 +45,9 @@ def model_of(spec: ModelSpec, seed: int = 0) -> Model:
 
 
 @cache
-def llama(attention: AttentionSpec = ATTENTION, mlp: MlpSpec = GATED, family: str = "llama") -> Model:
+def llama(
+    attention: AttentionSpec = ATTENTION, mlp: MlpSpec = GATED, family: str = "llama"
+) -> Model:
     block = BlockSpec(attention, mlp, attn_norm=RMS, mlp_norm=RMS)
     return model_of(
         ModelSpec(
@@ -56,7 +66,9 @@ class Numbers:
 
     def __call__(self, address: str) -> Array:
         array = self.trace[address].array
-        return np.ma.filled(array, 0).copy() if "weights" in address else np.ma.getdata(array).copy()
+        return (
+            np.ma.filled(array, 0).copy() if "weights" in address else np.ma.getdata(array).copy()
+        )
 
     def flat(self, address: str) -> Array:
         """(pos, head·d_head)"""

@@ -152,7 +152,9 @@ PAIRS = "pairs side by side, as in GGUF files: reordered"
 def test_tensors_of_llama_cpp_are_right_in_its_order_of_axes_and_pairs() -> None:
     read = right(marked(llama(), ggml(Numbers(llama()))))
     assert read["block.0.attn.q"] == f"before RoPE; {PAIRS}"
-    assert read["block.0.attn.q_rotated"] == read["block.1.attn.k_rotated"] == f"after RoPE; {PAIRS}"
+    assert (
+        read["block.0.attn.q_rotated"] == read["block.1.attn.k_rotated"] == f"after RoPE; {PAIRS}"
+    )
     assert read["block.0.attn.weights"] == "keys behind the text cut off"
     assert read["block.0.attn.scores"].startswith("products, times the scale")
     assert read["block.0.mlp.gate"] == "axes in ggml's order"
@@ -228,7 +230,9 @@ def printed(name: str, op: str, array: Array, kind: str = "f32", of: str = "x") 
     sides = [*reversed(array.shape), 1, 1, 1][:4]
     whole = array.reshape(sides[::-1])
     shown = ", ".join(map(str, sides))
-    lines = [f"common_debug_cb_eval: {name:>24} = ({kind}) {op:>10}({of}{{1, 1, 1, 1}}, }}) = {{{shown}}}"]
+    lines = [
+        f"common_debug_cb_eval: {name:>24} = ({kind}) {op:>10}({of}{{1, 1, 1, 1}}, }}) = {{{shown}}}"
+    ]
 
     def kept(count: int) -> list[int | None]:
         return list(range(count)) if count <= 6 else [0, 1, 2, None, *range(count - 3, count)]
@@ -259,7 +263,10 @@ def callback(n: Numbers) -> str:
     """The text of a run, with the tensors that have no name of their own."""
     b = "block.0.attn"
     parts = ["number of input tokens = 5", *(f"  {each}" for each in IDS)]
-    q, turned = paired(n(f"{b}.q")).transpose(1, 0, 2), paired(n(f"{b}.q_rotated")).transpose(1, 0, 2)
+    q, turned = (
+        paired(n(f"{b}.q")).transpose(1, 0, 2),
+        paired(n(f"{b}.q_rotated")).transpose(1, 0, 2),
+    )
     parts += [
         printed("inp_embd", "GET_ROWS", n("embed.token"), of="token_embd.weight"),
         printed("norm-0", "RMS_NORM", n(f"{b}.norm.normalized"), of="inp_embd"),
@@ -406,4 +413,3 @@ def test_an_operation_that_is_no_step_is_listed_and_a_wrong_one_found() -> None:
     ]
     assert marking.first_error is not None
     assert marking.first_error.worst_address == "block.1.attn.add[1,7]"
-
