@@ -71,7 +71,8 @@ family(
     plain={}, full={"layer_types": ["full_attention"] * 3}, odd=ODD, tied=TIED,
     kinds={"layer_types": KINDS[1:] + KINDS[:1], "sliding_window": 2},
     unbiased={"attention_bias": False, **rope(YARN)},
-    limited={"swiglu_limit": 0.4, "num_experts_per_tok": 4}, plain_rope=rope({"rope_type": "default"}),
+    limited={"swiglu_limit": 0.4, "num_experts_per_tok": 4},
+    plain_rope=rope({"rope_type": "default"}),
 )  # fmt: skip
 family(
     "deepseek_v2", {**SIGMOID, **LATENT, "qk_nope_head_dim": 4},  # even, for complex numbers

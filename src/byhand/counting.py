@@ -259,9 +259,7 @@ def _line(spec: ModelSpec, address: str, members: list[Parameter]) -> Line:
         stack=stack,
         names=tuple(p.name for p in members),
         formula=formula,
-        symbols=tuple(
-            (s, n) for s, n in _symbols(spec, stack, layer, cross).items() if s in used
-        ),
+        symbols=tuple((s, n) for s, n in _symbols(spec, stack, layer, cross).items() if s in used),
         count=_size(members),
     )
 

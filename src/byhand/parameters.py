@@ -218,9 +218,7 @@ def _latent(
     yield _matrix(spec, f"{at}.kv_wide", "attention", few, up)
 
 
-def _mlp(
-    spec: ModelSpec, at: str, mlp: MlpSpec, inside: str = "d_ff"
-) -> Iterator[Parameter]:
+def _mlp(spec: ModelSpec, at: str, mlp: MlpSpec, inside: str = "d_ff") -> Iterator[Parameter]:
     d, wide = ("d", spec.d_model), (inside, mlp.d_ff)
     each: tuple[Side, ...] = ()
     if mlp.experts is not None:

@@ -55,7 +55,7 @@ def _every(names: Names) -> Iterator[Derived]:
     yield from _stack(names.layer, names.inside, "")
     for beside, table in ((False, names.outside), (True, names.beside)):
         for ours, place in table.items():
-            for piece in pieces(place):
+            for piece in pieces(place) if ours != "head_bias" else ():  # a module's own, or none
                 yield Derived(piece.module, _given(ours), beside)
     for head in names.heads:
         yield Derived(head.removesuffix(".weight"), "head.out logits", beside=True)

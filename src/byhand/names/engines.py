@@ -41,6 +41,7 @@ class TensorName:
 # fmt: off
 LLAMA_CPP = (
     TensorName("inp_embd", "embed.token", "pos d", "rows of the token table", "unscaled"),
+    TensorName("embd", "embed.token", "pos d", "the same in newer versions", "unscaled"),
     TensorName("inp_scaled", "embed.token", "pos d", "the same, scaled", "scaled"),
     TensorName("pos_embd", "embed.position", "pos d", "rows of the position table"),
     TensorName("inpL", "stream.0", "pos d", "what enters the first block"),

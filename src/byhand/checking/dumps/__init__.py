@@ -26,7 +26,7 @@ from byhand.checking.dumps.folding import (
     processing_told,
     read_refactored,
 )
-from byhand.checking.dumps.ggml import no_name, read_ggml
+from byhand.checking.dumps.ggml import no_name, precision_of, read_ggml
 from byhand.checking.dumps.name_maps import NameMap
 from byhand.checking.dumps.outputs import read_output
 from byhand.checking.dumps.packed import read_packed
@@ -93,6 +93,7 @@ __all__ = [
     "View",
     "loosened",
     "opened",
+    "precision_of",
     "processed",
     "processing_told",
     "reread",

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,18 @@ def is_ggml(view: View) -> bool:
     found = (_NAME.fullmatch(name) for name in view.entries)
     kinds = {match["kind"] for match in found if match and match["layer"]}
     return len(kinds & _KINDS) >= 2 or "result_output" in view.entries
+
+
+def precision_of(view: View) -> str | None:
+    """The usual precision of llama.cpp on a file of its own; None: this is another dump or model.
+
+    With flash attention, there are no scores and no shares to dump.
+    """
+    if Path(view.model.source).suffix.lower() != ".gguf" or not is_ggml(view):
+        return None
+    apart = any(name.startswith(("kq-", "kq_soft_max")) for name in view.entries)
+    attends = any(name.startswith(("kqv", "attn_out")) for name in view.entries)
+    return "float32+ggml" + "+flash" * (attends and not apart)
 
 
 def read_ggml(entry: Entry, view: View) -> Read | None:

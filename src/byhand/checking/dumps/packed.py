@@ -30,7 +30,7 @@ _MEMBER = re.compile(
     r"(?P<module>.+?)(?:(?:\.output)?[./](?P<place>[01])|\.output\[(?P<other>[01])\])"
 )
 _SIGNS = re.compile(
-    r".*\.(?:self_attn|attn|attention)\.attn|logits_processor|.*\.mlp\.experts|.*\.mla_attn"
+    r".*\.(?:self_attn|attn|attention)\.attn|logits_processor|.*\.mla_attn"
     r"|.*norm(?:\.output)?[./]1|.*\.rotary_emb(?:\.output)?[./][01]"
 )
 _PACKED = re.compile(r".*\.(?:qkv_proj|gate_up_proj|fused_qkv_a_proj)")
@@ -39,9 +39,8 @@ _PACKED = re.compile(r".*\.(?:qkv_proj|gate_up_proj|fused_qkv_a_proj)")
 def is_packed(view: View) -> bool:
     """Whether the dump looks like one of vLLM or SGLang."""
     names = [without_wrappers(name) for name in view.entries]
-    return any(map(_SIGNS.fullmatch, names)) or (
-        any(name.endswith(".act_fn") for name in names) and any(map(_PACKED.fullmatch, names))
-    )
+    fused = any(name.endswith((".act_fn", ".mlp.experts")) for name in names)
+    return any(map(_SIGNS.fullmatch, names)) or (fused and any(map(_PACKED.fullmatch, names)))
 
 
 def read_packed(entry: Entry, view: View) -> Read | None:

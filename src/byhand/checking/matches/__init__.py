@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
-from byhand.checking.dumps import NameMap, Text, View, reread
+from byhand.checking.dumps import NameMap, Text, View, precision_of, reread
 from byhand.checking.matches.choices import marked_ids
 from byhand.checking.matches.layouts import Part, Turn, as_it_is, part_of, turn_for
 from byhand.checking.matches.learned import (
@@ -55,7 +55,7 @@ from byhand.worked import ABSENT_AS
 
 IDS = ("tokens", "source", "target", "next")  # steps whose values are token ids
 LOSS, MEAN_LOSS = "loss", "mean_loss"
-SHARED = "embed.position"  # one row may hold for the whole batch
+SHARED = ("embed.position", "encoder.embed.position")  # one row may hold for the whole batch
 
 
 def match(
@@ -87,7 +87,8 @@ def match(
     aside = {each.name for each in matching.unmatched}
     claims = [each for each in sheet.entries
               if not names_the_text(each) and each.name not in aside]  # fmt: skip
-    entries, left = reread(claims, _view(known, rows, claims), names)
+    view = _view(known, rows, claims)
+    entries, left = reread(claims, view, names)
     matching.unmatched += left
     for entry in entries:
         matching.add(entry)
@@ -106,7 +107,7 @@ def match(
             ),
             unmatched=tuple(matching.unmatched),
             target=goal,
-            precision=sheet.precision,
+            precision=sheet.precision or precision_of(view),
             label=sheet.label,
             positions=row.positions,
             masks=row.masks,
@@ -351,7 +352,7 @@ def _fitted(entry: Entry, part: Part, found: Found, batch: int) -> Turn | None:
     if excess:
         shape = (shape[0] - excess,)
     if found.step:
-        turn = turn_for(shape, part, found.style, batch, shared=found.address == SHARED)
+        turn = turn_for(shape, part, found.style, batch, shared=found.address in SHARED)
     else:
         turn = as_it_is(shape, part)
     if turn is None:
