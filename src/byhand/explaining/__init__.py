@@ -371,13 +371,6 @@ def explain(
     return Explanation(trace, place, chosen, rival, neurons, keys, length, progress)
 
 
-def unexplained(spec: ModelSpec) -> str | None:
-    """What keeps a logit from being a sum over the stream: an encoder, a bend in the head."""
-    if spec.encoder is not None:
-        return "encoder"
-    return None if spec.head is None else "head.hidden"
-
-
 def predicted(trace: Trace, position: int) -> int | None:
     """The predicted token, or the first candidate; None where nothing is known."""
     if trace.next is None:
