@@ -18,10 +18,15 @@ class Case:
     attention: str = "eager"  # of the library's float64 run
     unlike: Mapping[str, str] = field(default_factory=dict)  # a run that is known to be another
     stacked: bool = False  # whether its files have one tensor for all experts
+    source: int | None = None  # of the text that an encoder reads
+    masked: bool = False  # an encoder, which says the word at each place
+    own_head: bool = False  # a head of its own, whatever the config ties
 
 
 NEAR = 1e-10  # how far float64 may be from float64, relative to the largest number
-OWN = ("length", "attention", "unlike", "stacked")  # settings of a case, not of its config
+OWN = (  # settings of a case, not of its config
+    "length", "attention", "unlike", "stacked", "source", "masked", "own_head",
+)  # fmt: skip
 CASES: dict[str, list[Case]] = {}
 
 
@@ -36,7 +41,7 @@ def family(kind: str, base: Mapping[str, Any], /, **cases: Mapping[str, Any]) ->
 
 def every(kinds: list[str] | None = None) -> list[Case]:
     """All cases, or those of some families."""
-    from benchmarks.families import decoders, experts  # noqa: F401 - which register
+    from benchmarks.families import decoders, encoders, experts  # noqa: F401 - which register
 
     return [case for kind, cases in CASES.items() if not kinds or kind in kinds for case in cases]
 

@@ -45,10 +45,30 @@ class Pair:
     folder: Path
     ids: list[int]
     seed: int
+    source: list[int] | None = None  # what the encoder reads
+    segments: list[int] | None = None
 
     @property
     def plan(self) -> Plan:
-        return forward.plan(self.ours.spec, len(self.ids))
+        source = None if self.source is None else len(self.source)
+        return forward.plan(self.ours.spec, len(self.ids), source=source, segments=self.segments)
+
+    def inputs(self, ids: list[int] | None = None) -> dict[str, Any]:
+        """What the library is called with."""
+        text = torch.tensor([self.ids if ids is None else ids])
+        if self.source is not None:
+            return {"input_ids": torch.tensor([self.source]), "decoder_input_ids": text}
+        kinds = {} if self.segments is None else {"token_type_ids": torch.tensor([self.segments])}
+        return {"input_ids": text, **kinds}
+
+
+def auto(case: Case) -> Any:
+    """The library's class for models of a case."""
+    if case.masked:
+        return transformers.AutoModelForMaskedLM
+    if case.source is not None:
+        return transformers.AutoModelForSeq2SeqLM
+    return transformers.AutoModelForCausalLM
 
 
 def config_of(case: Case) -> Any:
@@ -69,18 +89,30 @@ def made(case: Case, seed: int) -> Any:
     config._attn_implementation = case.attention
     with lifted(), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own code
-        model = transformers.AutoModelForCausalLM.from_config(
-            config, dtype=torch.float64, experts_implementation="eager"
-        )
+        model = auto(case).from_config(config, dtype=torch.float64, experts_implementation="eager")
+    if case.own_head:
+        model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
     noise = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        routing = [pair for pair in model.named_buffers() if pair[0].endswith("correction_bias")]
-        for name, weight in [*model.named_parameters(), *routing]:
+        for module in model.modules():
+            if hasattr(module, "create_weight"):
+                module.weight.copy_(waves(*module.weight.shape))
+        tables = [(name, table) for name, table in model.named_buffers() if "bias" in name]
+        for name, weight in (*model.named_parameters(), *tables):
+            if not weight.requires_grad and weight.ndim > 1 and "position" in name:
+                continue  # sines and cosines
             drawn = torch.randn(weight.shape, generator=noise)
             gain = weight.ndim == 1 and name.endswith("weight")
             drawn = 1 + drawn / 4 if gain else drawn / math.sqrt(max(weight.shape[-1], 4))
             weight.copy_(drawn.float())
     return model.eval()
+
+
+def waves(rows: int, width: int) -> torch.Tensor:
+    """The sines of each position, then its cosines."""
+    place = torch.arange(rows, dtype=torch.float64)[:, None]
+    angle = place / 10_000 ** (torch.arange(0, width, 2, dtype=torch.float64) / width)
+    return torch.cat([angle.sin(), angle.cos()], dim=1)
 
 
 @contextmanager
@@ -94,7 +126,24 @@ def pair(case: Case, seed: int = 0) -> Iterator[Pair]:
         theirs = made(case, seed)  # whose tables are in float64
         noise = np.random.default_rng(seed)
         ids = noise.integers(0, theirs.config.get_text_config().vocab_size, case.length).tolist()
-        yield Pair(case, theirs, open_model(Path(folder)), Path(folder), ids, seed)
+        ours = open_model(Path(folder))
+        ids, *beside = drawn(case, ours, ids)
+        yield Pair(case, theirs, ours, Path(folder), ids, seed, *beside)
+
+
+def drawn(case: Case, model: Model, ids: list[int]) -> tuple[list[int], Any, Any]:
+    """The text, the source and the segments of a case."""
+    noise = np.random.default_rng(len(ids))
+    kinds = model.spec.segments
+    segments = None if kinds is None else noise.integers(0, kinds, len(ids)).tolist()
+    if case.masked:  # RoBERTa counts no position for padding, wherever it stands
+        pad = case.settings.get("pad_token_id")
+        ids = [each if each != pad else (each + 1) % model.spec.vocab for each in ids]
+    if case.source is None:
+        return ids, None, segments
+    words = len(model.source_vocabulary)
+    first = [*model.start, *(each % model.spec.vocab for each in ids)][: len(ids)]
+    return first, noise.integers(0, words, case.source).tolist(), segments
 
 
 # ------------------------------------------------------------------ float64 and balls
@@ -103,22 +152,31 @@ def pair(case: Case, seed: int = 0) -> Iterator[Pair]:
 def library(pair: Pair) -> tuple[list[Array], Array]:
     """The library's hidden states and logits in float64."""
     with torch.no_grad(), lifted():
-        ids = torch.tensor([pair.ids])
-        found = pair.theirs(ids, output_hidden_states=True, use_cache=False)
-    return [x[0].numpy() for x in found.hidden_states], found.logits[0].numpy()
+        cache = {} if pair.case.masked else {"use_cache": False}
+        found = pair.theirs(**pair.inputs(), output_hidden_states=True, **cache)
+    states = found.get("hidden_states")
+    if states is None:
+        states = (*found.encoder_hidden_states, *found.decoder_hidden_states)
+    return [x[0].numpy() for x in states], found.logits[0].numpy()
 
 
 def hidden_steps(pair: Pair) -> list[str]:
     """The steps of byhand that are the library's hidden states, the last of them normed."""
-    layers, known = len(pair.ours.spec.blocks), pair.plan.known
-    ends = ("head.projected", "final.norm.out", f"stream.{layers}")
-    last = next(step for step in ends if step in known)
-    return [*(known[f"stream.{layer}"] for layer in range(layers)), known[last]]
+    spec, known = pair.ours.spec, pair.plan.known
+    found = []
+    for stack, side in (("encoder.", spec.encoder), ("", spec)):
+        if side is not None:
+            layers = len(side.blocks)
+            ends = ("head.projected", "final.norm.out", f"stream.{layers}")
+            last = next(f"{stack}{step}" for step in ends if f"{stack}{step}" in known)
+            found += [known[f"{stack}stream.{layer}"] for layer in range(layers)] + [known[last]]
+    return found
 
 
 def by_hand(pair: Pair) -> tuple[list[Array], Array]:
     """byhand's hidden states and logits in float64."""
-    found = work_out(pair.plan, pair.ours.weights, pair.ids, Floats("float64"))
+    numbers = Floats("float64")
+    found = work_out(pair.plan, pair.ours.weights, pair.ids, numbers, source=pair.source)
     return [np.asarray(found[step]) for step in hidden_steps(pair)], np.asarray(found["logits"])
 
 
@@ -142,7 +200,7 @@ def enclosed(pair: Pair, bits: int) -> list[Any]:
     """byhand's logits as enclosures, worked out with so many bits."""
     numbers = Balls(bits)
     plan = pair.plan.only(["logits"])
-    found = work_out(plan, pair.ours.weights, pair.ids, numbers)["logits"]
+    found = work_out(plan, pair.ours.weights, pair.ids, numbers, source=pair.source)["logits"]
     return list(np.ravel(numbers.entries(found.value)))
 
 
@@ -167,21 +225,37 @@ def contained(pair: Pair, bits: Sequence[int], logits: Array) -> bool:
 
 def counts(pair: Pair) -> tuple[int, int]:
     """The parameters that config.json alone tells, and those of the library that it ever reads."""
-    ours = sum(each.size for each in learned(open_spec(pair.folder / "config.json")))
+    alone = pair.folder if pair.case.own_head else pair.folder / "config.json"
+    ours = sum(each.size for each in learned(open_spec(alone)))
     tables = (module for module in pair.theirs.modules() if hasattr(module, "offset"))
     unread = sum(module.offset * module.weight.shape[1] for module in tables)
-    return ours, sum(weight.numel() for weight in pair.theirs.parameters()) - unread
+    unread *= not pair.ours.spec.first_row
+    every = dict(pair.theirs.named_parameters())
+    beside = {**dict.fromkeys(("cls.predictions.bias", "lm_head.bias"), ".decoder.bias"),
+              "model.shared.weight": "model.decoder.embed_tokens.weight"}  # fmt: skip
+    for name, used in beside.items():  # untied: what is read is another one
+        if any(other.endswith(used) for other in every):
+            every.pop(name, None)
+    return ours, sum(each.numel() for each in every.values() if each.requires_grad) - unread
 
 
 def greedy(pair: Pair, count: int = 6) -> tuple[list[int], list[int]]:
-    """The next tokens of both, each chosen after all before it, without a cache."""
+    """The next tokens of both, each chosen after all before it, without a cache.
+
+    Of an encoder, the words at all places.
+    """
+    if pair.case.masked:
+        numbers = Floats("float64")
+        words = work_out(pair.plan, pair.ours.weights, pair.ids, numbers)["next"].value
+        return [word.id for word in words], library(pair)[1].argmax(-1).tolist()
     texts = [list(pair.ids[:3]), list(pair.ids[:3])]
     for _token in range(count):
         with torch.no_grad(), lifted():
-            found = pair.theirs(torch.tensor([texts[1]]), use_cache=False)
+            found = pair.theirs(**pair.inputs(texts[1]), use_cache=False)
         texts[1].append(int(found.logits[0, -1].argmax()))
     endless = replace(pair.ours, ends=())
-    made = byhand.generate(endless, " ".join(map(str, texts[0])), count=count)
+    source = None if pair.source is None else " ".join(map(str, pair.source))
+    made = byhand.generate(endless, " ".join(map(str, texts[0])), count=count, source=source)
     return [*texts[0], *(chosen.id for chosen in made)], texts[1]
 
 
@@ -200,7 +274,7 @@ class Judged:
 def judged(pair: Pair, attention: str) -> Judged | None:
     """What `check` says of the library's float32 run; None where it has no such attention."""
     try:
-        model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+        model: Any = auto(pair.case).from_pretrained(
             pair.folder,
             dtype=torch.float32,
             attn_implementation=attention,
@@ -210,7 +284,7 @@ def judged(pair: Pair, attention: str) -> Judged | None:
         if "does not support an attention implementation" in str(error):
             return None
         raise
-    capture = byhand.capture(model.eval(), torch.tensor([pair.ids]))
+    capture = byhand.capture(model.eval(), **pair.inputs())
     marking = byhand.check(pair.ours, capture)
     lines = list(marking)
     wrong = [str(line) for line in lines if not line.verdict.follows]

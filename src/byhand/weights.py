@@ -30,8 +30,7 @@ class Tensor:
     The data is read-only: tensors that refer to each other share it.  A tensor made by `Tensor.at`
     knows its shape from the start and opens its data when first asked for it.  `stored` is the
     format of its file, such as BF16 or Q4_K, and `bits` what an entry takes there; both are None
-    for numbers that are written out.  `misread` gives what readers with a known mistake take packed
-    data for, by the mistake's name.
+    for numbers that are written out.
     """
 
     __slots__ = (
@@ -48,11 +47,12 @@ class Tensor:
         self.bits = Fraction(8 * data.dtype.itemsize) if self.floats else None
         # of entries that are sums of two terms, the sums of their sizes; None: they are not
         self.addends: Callable[[], Data] | None = None
+        # what readers of its format may make of it by mistake: a name and the entries, each
+        self.misread: Callable[[], Iterator[tuple[str, Data]]] | None = None
         self._data: Data | None = _read_only(data)
         self._open: Callable[[], Data] | None = None
         self._kept = True
         self._unpacked: Callable[[], Data | None] = _nothing  # or a weak reference
-        self.misread: Mapping[str, Callable[[], Data]] = {}
 
     @classmethod
     def at(
@@ -67,7 +67,7 @@ class Tensor:
         stored: str | None = None,
         bits: Fraction | None = None,
         addends: Callable[[], Data] | None = None,
-        misread: Mapping[str, Callable[[], Data]] | None = None,
+        misread: Callable[[], Iterator[tuple[str, Data]]] | None = None,
     ) -> Tensor:
         """A tensor whose data `opening` gives when it is first needed.
 
@@ -77,9 +77,8 @@ class Tensor:
         tensor = cls(name, np.empty(0, dtype), same_as)
         tensor.shape = shape
         tensor._data, tensor._open, tensor._kept = None, opening, kept
-        tensor.stored, tensor.addends = stored, addends
+        tensor.stored, tensor.addends, tensor.misread = stored, addends, misread
         tensor.bits = tensor.bits if bits is None else bits
-        tensor.misread = misread or {}
         return tensor
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import byhand
-from byhand.checking.differences.misread import HOW
+from byhand.checking.differences.matrix_packing import slips_in_words
 from byhand.checking.verdicts import Marked, Verdict
 from byhand.model import Model
 from byhand.weights import Tensor, Weights
@@ -54,12 +54,14 @@ MISTAKES = [(kind, told) for kind in FORMATS for told in folder(kind)[1].misread
 def test_a_layout_that_was_misread_is_named(kind: str, told: str) -> None:
     line = marked(kind, folder(kind)[1].misread[told])
     assert line.verdict is Verdict.ERROR
-    assert line.suspects[0].kind == "weight-layout"
-    assert line.suspects[0].sentence.startswith(f"it follows if {Q} is unpacked with")
+    assert line.suspects[0].kind == "weight-packing"
+    assert f"it follows if {Q}, which is" in line.suspects[0].sentence
     assert told in line.suspects[0].sentence
     assert line.suspects[0].evidence.fitted == 0
 
 
 def test_every_mistake_has_words() -> None:
-    known = {name for kind in FORMATS for name in folder(kind)[0].weights[Q].misread}
-    assert known <= set(HOW)
+    for kind in FORMATS:
+        misread = folder(kind)[0].weights[Q].misread
+        assert misread is not None
+        assert {name for name, _data in misread()} <= set(slips_in_words())

@@ -97,7 +97,7 @@ def gptq(random: Random, out: int, inputs: int, lacking: int = 1) -> Matrix:
     misread = {
         "zero points that are too small by 1": _rows(out, inputs, lambda o, i: number(o, i, -1)),
         "zero points that are too large by 1": _rows(out, inputs, lambda o, i: number(o, i, 1)),
-        "halves of each byte exchanged": _rows(out, inputs, lambda o, i: number(o, i, 0, 1)),
+        "the codes of each byte exchanged": _rows(out, inputs, lambda o, i: number(o, i, 0, 1)),
         "without g_idx": _rows(out, inputs, lambda o, i: number(o, i, group=i // 8)),
     }
     return Matrix(parts, _rows(out, inputs, number), misread)
@@ -173,7 +173,7 @@ def pack(random: Random, out: int, inputs: int) -> Matrix:
     }
     misread = {
         "zero points that are too large by 1": _rows(out, inputs, lambda o, i: number(o, i, 1)),
-        "halves of each byte exchanged": _rows(out, inputs, lambda o, i: number(o, i, 0, 1)),
+        "the codes of each byte exchanged": _rows(out, inputs, lambda o, i: number(o, i, 0, 1)),
     }
     return Matrix(parts, _rows(out, inputs, number), misread)
 
@@ -198,7 +198,7 @@ def nvfp4(random: Random, out: int, inputs: int) -> Matrix:
     }
     misread = {
         "a product with its global scale": _rows(out, inputs, lambda o, i: number(o, i, 1)),
-        "halves of each byte exchanged": _rows(out, inputs, lambda o, i: number(o, i, -1, 1)),
+        "the codes of each byte exchanged": _rows(out, inputs, lambda o, i: number(o, i, -1, 1)),
     }
     return Matrix(parts, _rows(out, inputs, number), misread)
 
@@ -249,7 +249,7 @@ def nf4(random: Random, out: int, inputs: int, block: int = 64) -> Matrix:
         ),
     }
     misread = {
-        "halves of each byte exchanged": _rows(out, inputs, lambda o, i: number(o, i, 1)),
+        "the codes of each byte exchanged": _rows(out, inputs, lambda o, i: number(o, i, 1)),
     }
     return Matrix(parts, _rows(out, inputs, number), misread)
 

@@ -10,6 +10,7 @@ cache of fixed size holds them first and free room after them; a sliding window 
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ from byhand.plan import GRAD
 
 Array = npt.NDArray[Any]
 POSITIONS = "position_ids"
+ATTENDING = (".attn.out", ".cross.out", ".attn.mixed")  # what modules with weights give
+OWN_WEIGHTS = re.compile(r"block\.\d+\.attn\.weights")
 COUNTING = ("wpe", "rotary_emb")  # modules that receive the positions
 
 
@@ -72,7 +75,8 @@ class Recorder(Kept):
             self._same.setdefault(known, []).append(name)
             if known[0] == "block.L.attn.out":
                 self.looking.listen(self.positions, kwargs)
-                self._keep_weights(known[1], output)
+            if known[0].endswith(ATTENDING):
+                self._keep_weights(known, output)
             if known[0] == "block.L.mlp.router":
                 self._keep_choice(known[1], output)
 
@@ -98,11 +102,16 @@ class Recorder(Kept):
             del self.arrays[name]
             self.left_out[name] = _("it was called more than once")
 
-    def _keep_weights(self, layer: int | None, output: Any) -> None:
-        """Keeps the attention weights that eager attention returns beside its output."""
-        weights: Any = output[1] if isinstance(output, tuple) and len(output) > 1 else None
+    def _keep_weights(self, known: tuple[str, int | None], output: Any) -> None:
+        """Keeps the attention weights that eager attention returns beside its output.
+
+        T5 returns the scores of distances before them.
+        """
+        at = 2 if self.family == "t5" else 1
+        weights: Any = output[at] if isinstance(output, tuple) and len(output) > at else None
         if hasattr(weights, "detach") and weights.ndim == 4:
-            self._keep(f"block.{layer}.attn.weights", weights)
+            sublayer = known[0].rpartition(".")[0].replace(".L.", f".{known[1]}.")
+            self._keep(f"{sublayer}.weights", weights)
 
     def _keep_choice(self, layer: int | None, output: Any) -> None:
         """Keeps which experts a router chooses, and by which shares."""
@@ -126,7 +135,7 @@ class Recorder(Kept):
         `end` is the number of positions read; the cache may have room for more.
         """
         for name, array in self.arrays.items():
-            if name.endswith(".attn.weights") and array.ndim == 4:
+            if OWN_WEIGHTS.fullmatch(name) and array.ndim == 4:
                 self.arrays[name] = all_keys(array, end)
         for layer, *both in layers_of(cached):
             held = both[0].shape[2]

@@ -110,6 +110,7 @@ class _StepTables(Tables):
         self.window = Window()
         self.forms = Forms(worked.numbers)
         self.labels = tuple(map(str, range(max(worked.step.shape, default=1))))
+        self.source_labels = self.labels
 
     def token(self, id: int) -> str:
         """The id itself, since only the trace knows the word."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import mmap
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -26,6 +26,7 @@ import numpy as np
 
 from byhand.errors import InputError
 from byhand.files.ggml import MINIMA, TYPES, UNREAD, Type, addends, unpacked
+from byhand.files.ggml_slips import slips
 from byhand.files.mapped import LARGEST, at_least, bytes_of, plain_file, shown, sides
 from byhand.language import _
 from byhand.weights import Data
@@ -110,6 +111,12 @@ class Packed:
         """The sums of the sizes of an entry's terms; its own size where it has one."""
         found = addends(self.type, self.blocks()) if self.of_two_terms else None
         return np.abs(self.array()) if found is None else found.reshape(self.shape)
+
+    def misread(self) -> Iterator[tuple[str, Data]]:
+        """What readers make of the blocks by mistake: the mistake's name, and the numbers."""
+        if self.type.unpack is not None:
+            for name, numbers in slips(self.type, self.blocks()):
+                yield name, numbers.reshape(self.shape)
 
     def _finite(self, stored: Data, data: Data) -> Data:
         if stored.dtype.kind != "i" and (at := _first_infinite(stored)) is not None:

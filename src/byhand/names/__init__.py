@@ -213,7 +213,7 @@ def steps(spec: ModelSpec, known: Mapping[str, str]) -> dict[str, str]:
             for prefix in PREFIXES:
                 if name.startswith(grad + prefix):
                     found[grad + name.removeprefix(grad + prefix)] = address
-    for step, name in derived_pairs(spec.family, len(spec.blocks), known):
+    for step, name in derived_pairs(spec.family, _layers(spec), known):
         if step is None:
             found.pop(name, None)  # in other families it is a step
     found |= {name: step for step, name in _every_pair(HUGGING_FACE, spec, known)}
@@ -266,6 +266,11 @@ def _engine_pairs(
     yield from engine_pairs(style, _pairs(base, spec, known), spec, known)
 
 
+def _layers(spec: ModelSpec) -> int:
+    """How many blocks the longer of a model's stacks has."""
+    return max(len(spec.blocks), len(spec.encoder.blocks) if spec.encoder else 0)
+
+
 def without_wrappers(name: str) -> str:
     """A module's name without what torch.compile, FSDP and checkpointing put into it.
 
@@ -316,7 +321,7 @@ def _module_of(weight: str) -> tuple[str, str]:
 def _pairs(style: str, spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(address of a step, its name) in spine order; of several names the better one first."""
     if style == HUGGING_FACE:
-        pairs = derived_pairs(spec.family, len(spec.blocks), known)
+        pairs = derived_pairs(spec.family, _layers(spec), known)
         yield from ((step, name) for step, name in pairs if step is not None)
         return
     for row in _IN:

@@ -41,6 +41,7 @@ class TensorName:
 # fmt: off
 LLAMA_CPP = (
     TensorName("inp_embd", "embed.token", "pos d", "rows of the token table", "unscaled"),
+    TensorName("embd", "embed.token", "pos d", "the same in newer versions", "unscaled"),
     TensorName("inp_scaled", "embed.token", "pos d", "the same, scaled", "scaled"),
     TensorName("pos_embd", "embed.position", "pos d", "rows of the position table"),
     TensorName("inpL", "stream.0", "pos d", "what enters the first block"),
@@ -237,6 +238,11 @@ def engine_pairs(
         for address, module in modules:
             if (name := of_module(style, module)) is not None:
                 yield address, name
+            if style == "vllm" and module.endswith(".o_proj"):  # what its attention kernel gives
+                mixed = known.get(address.removesuffix(".out") + ".mixed")
+                yield from ((mixed, module.removesuffix("o_proj") + "attn"),) if mixed else ()
+            if style == "vllm" and address == "logits":
+                yield address, "logits_processor"
 
 
 def _first(pairs: Iterable[Pair]) -> Iterator[Pair]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,10 +48,22 @@ def is_ggml(view: View) -> bool:
     return len(kinds & _KINDS) >= 2 or "result_output" in view.entries
 
 
+def precision_of(view: View) -> str | None:
+    """The usual precision of llama.cpp on a file of its own; None: this is another dump or model.
+
+    With flash attention, there are no scores and no shares to dump.
+    """
+    if Path(view.model.source).suffix.lower() != ".gguf" or not is_ggml(view):
+        return None
+    apart = any(name.startswith(("kq-", "kq_soft_max")) for name in view.entries)
+    attends = any(name.startswith(("kqv", "attn_out")) for name in view.entries)
+    return "float32+ggml" + "+flash" * (attends and not apart)
+
+
 def read_ggml(entry: Entry, view: View) -> Read | None:
     """What a tensor of llama.cpp is read as; None where the name is none of its names."""
     if NO_NAME.fullmatch(entry.name):
-        return [] if is_ggml(view) else None
+        return [aside(entry, no_name())] if is_ggml(view) else None
     match = _NAME.fullmatch(entry.name)
     if match is None or match["kind"] not in _KINDS or not is_ggml(view):
         return None
@@ -66,6 +79,11 @@ def read_ggml(entry: Entry, view: View) -> Read | None:
     if row.axes.startswith("pos chosen"):
         return _of_the_chosen(entry, row, layer or "0", view)
     return _arranged(entry, row.address, row, view)
+
+
+def no_name() -> str:
+    """Why a tensor that the graph did not name is left aside."""
+    return _("llama.cpp has no name for it: it is on the way to another tensor")
 
 
 def _without_a_step(kind: str) -> str:

@@ -35,11 +35,13 @@ class ReadOff(Pieces):
             new: Range = self.admit(rewriting.values.T if turned else rewriting.values)
             return new
         own: Range = self.admit(x)
-        if own.rad is not None:
+        if own.rad is not None and own.stored is None:
             raise InputError(_("this weight is not a float"))
         data = own.mid.T if turned else own.mid
         made = rewriting(data)
-        return Range(made.T if turned else made, relative=own.relative, least=own.least)
+        found = Range(made.T if turned else made, own.rad, relative=own.relative, least=own.least)
+        found.stored = own.stored
+        return found
 
     @quiet(all="ignore")
     def weighted_sum(self, *, factors: Sequence[float], **terms: Any) -> Range:

@@ -7,7 +7,7 @@ into one, or split one in two; their entries are put together here and not chang
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -80,6 +80,11 @@ class _Source:
         """The sums of the sizes of each entry's terms."""
         return self.put_together(*(tensor.addends() for tensor in self.tensors)).reshape(shape)
 
+    def misread(self, shape: tuple[int, ...]) -> Iterator[tuple[str, Data]]:
+        """What readers of the format make of it by mistake."""
+        for name, numbers in self.tensors[0].misread():
+            yield name, self.put_together(numbers).reshape(shape)
+
     def as_tensor(self, parameter: Parameter) -> Tensor:
         """The tensor under byhand's name, still packed."""
         sizes = [tensor.size for tensor in self.tensors]
@@ -95,6 +100,7 @@ class _Source:
             addends=partial(self.addends, parameter.shape)
             if any(tensor.of_two_terms for tensor in self.tensors)
             else None,
+            misread=partial(self.misread, parameter.shape) if len(self.tensors) == 1 else None,
         )
 
 

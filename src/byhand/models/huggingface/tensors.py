@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from functools import partial
 from itertools import islice
 from math import prod
 
@@ -97,8 +96,8 @@ class _Reader:
     def nothing_else(self) -> None:
         known = {file for name, source in self.sources.items() for file in self.files(name, source)}
         known.update((self.head, *self.copies()))  # the embedding may be stored again
-        leftovers = self.read.names.leftovers
-        extra = [n for n in self.stored if n not in known and not leftovers.fullmatch(n)]
+        names, layers = self.read.names, len(self.read.spec.blocks)
+        extra = [n for n in self.stored if n not in known and not names.is_left(n, layers)]
         if not extra:
             return
         raise InputError(
@@ -188,16 +187,18 @@ class _Reader:
 
     def misread(
         self, parameter: Parameter, source: Source, stored: list[Entry]
-    ) -> dict[str, Callable[[], Data]]:
-        """What readers with a known mistake take one packed tensor for."""
-        if source.stacked or not isinstance(stored[0], Quantised):
-            return {}
+    ) -> Callable[[], Iterator[tuple[str, Data]]] | None:
+        """What readers may make of one packed tensor by mistake."""
+        packed = stored[0]
+        if source.stacked or not isinstance(packed, Quantised):
+            return None
         form, attn = self.form(parameter), self.attention(parameter.name)
 
-        def taken(make: Callable[[], Data]) -> Data:
-            return np.asarray(source.taken(make(), form, attn))
+        def readings() -> Iterator[tuple[str, Data]]:
+            for name, make in packed.mistakes.items():
+                yield name, source.taken(make(), form, attn)
 
-        return {name: partial(taken, make) for name, make in stored[0].mistakes.items()}
+        return readings
 
     def copies(self) -> list[str]:
         """The tensors that hold the embedding again, where the file has them: a tied head's too."""

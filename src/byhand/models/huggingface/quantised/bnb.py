@@ -94,7 +94,7 @@ def _four_bits(name: str, kind: str, state: Stored, parts: Parts) -> Quantised:
     rival = "fp4" if kind == "nf4" else "nf4"
     mistakes = {"nibbles": partial(opening, swapped=True), rival: partial(opening, other=rival)}
     if nested is not None:
-        mistakes["no offset"] = partial(opening, offset=False)
+        mistakes["block offset"] = partial(opening, offset=False)
     return Quantised(name, kind.upper(), shape, F64, tuple(made_of), opening, mistakes)
 
 
@@ -218,5 +218,5 @@ def _eight_bits(stem: str, rows: Stored, parts: Parts) -> Quantised:
             numbers[row] = table[found.astype(np.int64) + 128]
         return numbers
 
-    mistakes = {"scales as they are": partial(opening, 1), "over 128": partial(opening, 128)}
+    mistakes = {"undivided": partial(opening, 1), "over 128": partial(opening, 128)}
     return Quantised(name, "INT8", codes.shape, np.dtype(object), (codes, rows), opening, mistakes)

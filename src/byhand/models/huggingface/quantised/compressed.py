@@ -208,7 +208,7 @@ def _words(stem: str, codes: Stored, scale: Stored, scheme: Scheme, parts: Parts
         "nibbles": partial(opening, swapped=True),
     }
     if ordered is not None:
-        mistakes["groups in order"] = partial(opening, in_order=True)
+        mistakes["in order"] = partial(opening, in_order=True)
     return Quantised(
         f"{stem}.weight", f"INT{bits}", (out, inputs), holds, tuple(made_of), opening, mistakes
     )
@@ -294,8 +294,8 @@ def _four_bit_floats(
     reading = partial(_over_all, codes, scale, whole, size)
     mistakes = {
         "nibbles": partial(reading, swapped=True),
-        "times the global scale": partial(reading, power=1),
-        "no global scale": partial(reading, power=0),
+        "global product": partial(reading, power=1),
+        "no global": partial(reading, power=0),
     }
     return Quantised(
         f"{stem}.weight", "NVFP4", shape, np.dtype(object), (codes, scale, whole), reading, mistakes

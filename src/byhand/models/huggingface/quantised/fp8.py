@@ -80,9 +80,9 @@ def scaled_floats(
         with np.errstate(divide="ignore", invalid="ignore"):
             return numbers() / spread(wide, codes.shape, over)
 
-    mistakes = {"no scales": numbers, "divided by scales": divided}
+    mistakes = {"no scales": numbers, "divided": divided}
     if min(shape[-2:]) > 1:
-        mistakes["blocks turned"] = partial(opening, flipped=True)
+        mistakes["turned"] = partial(opening, flipped=True)
     return Quantised(name, codes.dtype, codes.shape, holds, (codes, scale), opening, mistakes)
 
 

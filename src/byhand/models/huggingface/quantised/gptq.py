@@ -121,7 +121,7 @@ def _gptq(
     made_of: tuple[Stored, ...] = (codes, zeros, scale)
     if groups is not None:
         made_of = (*made_of, groups)
-        mistakes["groups in order"] = partial(opening, in_order=True)
+        mistakes["in order"] = partial(opening, in_order=True)
     return Quantised(
         f"{stem}.weight", f"GPTQ {bits}", (out, inputs), holds, made_of, opening, mistakes
     )
