@@ -83,7 +83,8 @@ def operations(count: int) -> None:
     import test_operations_of_forms as tests  # type: ignore[import-not-found]
 
     wrong = 0
-    for name, (call, shapes) in tests.CALLS.items():
+    calls = tests.CALLS | tests.NEWER
+    for name, (call, shapes) in calls.items():
         for seed in range(count):
             random = Random(f"{name} {seed}")
             size, wide = (10 ** random.uniform(-9, 3) for _number in range(2))
@@ -96,7 +97,7 @@ def operations(count: int) -> None:
             for found in missed(numbers, call, forms, random, 8):
                 wrong += 1
                 print(f"{name} {seed}, {numbers.name}: {found}")
-    print(f"{len(tests.CALLS)} operations on {count} forms, {wrong} numbers outside")
+    print(f"{len(calls)} operations on {count} forms, {wrong} numbers outside")
 
 
 def speed() -> None:

@@ -107,10 +107,10 @@ def test_of_a_table_no_more_is_admitted_than_positions_reach(small: Model, numbe
     seen: list[int] = []
 
     class Watched(Admitted):
-        def _admit(self, name: str, data: Any) -> Any:
+        def _admit(self, name: str, data: Any, *more: Any) -> Any:
             if name.endswith(".score_table"):
                 seen.append(data.shape[-1])
-            return super()._admit(name, data)
+            return super()._admit(name, data, *more)
 
     trace = job.work(weights=Watched(job.model.weights, numbers))
     assert seen == [64]

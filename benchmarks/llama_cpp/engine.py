@@ -60,7 +60,8 @@ class Run:
     """What llama.cpp gave for one text."""
 
     logits: np.ndarray  # (pos, vocab)
-    steps: dict[str, np.ndarray] = field(default_factory=dict)  # by name, the last of each
+    # by name; Qcur-0#1 is the second of its name
+    steps: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def run(
@@ -88,7 +89,10 @@ def run(
         if not asking:
             tensor = _Tensor.from_address(address)
             if (data := tensor.array()) is not None:
-                found[tensor.name.decode()] = data
+                name, time = tensor.name.decode(), 0
+                while (name if not time else f"{name}#{time}") in found:
+                    time += 1
+                found[name if not time else f"{name}#{time}"] = data
         return True
 
     asked = lib.llama_context_default_params()

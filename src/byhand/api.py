@@ -23,7 +23,7 @@ from byhand.counting import count as count_parameters
 from byhand.errors import UsageError
 from byhand.language import _
 from byhand.model import Model
-from byhand.models import called, is_checkpoint, open_model, open_spec
+from byhand.models import called, is_checkpoint, open_model, open_spec, weights_of
 from byhand.number_choice import numbers_for
 from byhand.numbers.base import Numbers
 from byhand.options import Chosen, Spelled
@@ -232,9 +232,10 @@ def check(
     `claims` are files (YAML, JSON, CSV, xlsx, npz, safetensors, a folder of golden files or of npy
     files, the text of llama-eval-callback), mappings of names to arrays, or what `byhand.capture`
     recorded.  Names are byhand's, TransformerLens's, Hugging Face's or those of vLLM, llama.cpp,
-    MLX, Flax and ONNX; `names`, a file or a mapping, explains any others.  The loss is judged by
-    the `target`.  `precision` is what the claimant worked in ("float32", "bfloat16",
-    "transformers:bfloat16", "decimals:2"); without it, the claims tell.
+    MLX, Flax and ONNX; `names`, a file or a mapping, explains any others.
+
+    The loss is judged by the `target`.  `precision` is what the claimant worked in ("float32",
+    "bfloat16", "transformers:bfloat16", "decimals:2"); without it, the claims tell.
     Updates are judged by the `optimizer`, "adamw lr=0.001 weight_decay=0.1 step=1" for example.
     Without `suspects`, no cause is looked for.  Without any claims, those of the document that a
     built-in model comes from are checked.  Claims are judged in numbers that bound every rounding,
@@ -328,7 +329,8 @@ def count(model: str | Path | Model | ModelSpec) -> Inventory:
     """The parameters of a model, to the digit, by component and with formulas.
 
     `model` is a built-in name, a model file, a checkpoint, a Model, or an architecture alone.  Of a
-    checkpoint no weights are read, so the different numbers that they hold are not counted.
+    checkpoint the space that its weights take is told, but no weight is read: the different numbers
+    that they hold are not counted.
 
     >>> import byhand
     >>> inventory = byhand.count("minigpt")
@@ -338,7 +340,7 @@ def count(model: str | Path | Model | ModelSpec) -> Inventory:
     if isinstance(model, ModelSpec):
         return count_parameters(model)
     if not isinstance(model, Model) and is_checkpoint(model):
-        return count_parameters(open_spec(model))  # reads no weights
+        return count_parameters(open_spec(model), weights_of(model))
     opened = as_model(model)
     return count_parameters(opened.spec, opened.weights, numbers=opened.family is None)
 

@@ -20,6 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from byhand.display import Shown, one_line
 from byhand.distinct import Held, held_by
@@ -27,6 +28,7 @@ from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.parameters import Parameter, learned, parameters
 from byhand.spec import ModelSpec
+from byhand.storage import Space, Storage, stored_in_files
 from byhand.weights import Weights
 
 _ORDER = (  # in a product
@@ -66,6 +68,13 @@ class Group:
     line: Line  # of the first of the layers
     layers: tuple[int, ...]  # empty outside the blocks
 
+    def has(self, line: Line) -> bool:
+        """Whether this is the group of a line."""
+        if line.layer is None or not self.layers:
+            return line.address == self.line.address
+        ours = (self.line.part, self.line.kind, self.line.formula, self.line.symbols)
+        return (line.part, line.kind, line.formula, line.symbols) == ours
+
     @property
     def times(self) -> int:
         """How many layers have these parameters; 1 for those outside the layers."""
@@ -96,6 +105,16 @@ class Inventory(Shown):
     unique: int  # the number of tensors; shared ones count once
     shared: tuple[tuple[str, str], ...]  # a tensor, and the one whose parameters it has
     held: Held | None = None  # the different numbers of the weights, where these are known
+    storage: Storage | None = None  # the space in files, where the weights are in some
+
+    def space(self, group: Group) -> Space | None:
+        """The space that a group takes in its files, in all its layers."""
+        if self.storage is None:
+            return None
+        same = [self.storage.components[line.address] for line in self.lines if group.has(line)]
+        formats = dict.fromkeys(name for space in same for name in space.formats)
+        size = sum((space.size for space in same), Fraction(0))
+        return Space(tuple(formats), sum(space.entries for space in same), size)
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -140,6 +159,7 @@ class Inventory(Shown):
             "count.unique": self.unique,
             "count.buffers": sum(line.count for line in self.buffers),
             **({} if self.held is None else {"count.different": self.held.whole.different}),
+            **({} if self.storage is None else {"count.bytes": self.storage.whole.bytes}),
         }
 
     def __repr__(self) -> str:
@@ -172,10 +192,12 @@ def count(spec: ModelSpec, weights: Weights | None = None, *, numbers: bool = Fa
         if weights is not None and (tensor := weights[p.name]).same_as is not None
     )
     repeated = {name for name, _owner in shared}
+    lines = _lines(spec, own)
+    named = {line.address: line.names for line in lines}
     return Inventory(
         model=spec.name,
         tied=spec.tied,
-        lines=_lines(spec, own),
+        lines=lines,
         buffers=_lines(spec, (p for p in parameters(spec) if p.kind == "buffer")),
         total=_size(own),
         without_biases=_size(p for p in own if p.kind != "bias" or p.part == "norm"),
@@ -183,6 +205,7 @@ def count(spec: ModelSpec, weights: Weights | None = None, *, numbers: bool = Fa
         unique=_size(p for p in own if p.name not in repeated),
         shared=shared,
         held=held_by(weights) if numbers and weights is not None else None,
+        storage=None if weights is None else stored_in_files(named, weights),
     )
 
 

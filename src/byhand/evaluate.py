@@ -360,7 +360,8 @@ class Admitted:
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.values:
-            self.values[name] = self._admit(name, self.weights[name].data)
+            tensor = self.weights[name]
+            self.values[name] = self._admit(name, tensor.data, tensor)
         return self.values[name]
 
     def table(self, name: str, reach: int) -> Any:
@@ -375,10 +376,12 @@ class Admitted:
             self._tables[name] = corner, value
         return value
 
-    def _admit(self, name: str, data: Any) -> Any:
+    def _admit(self, name: str, data: Any, tensor: Tensor | None = None) -> Any:
         turns = name.endswith(".frequencies")
         admit = self.numbers.admit_frequencies if turns else self.numbers.admit
         try:
+            if tensor is not None and tensor.stored is not None:
+                return self.numbers.admit_weight(data, tensor.stored, tensor.addends)
             return admit(data)
         except ByhandError as error:
             error.where = error.where or WEIGHT + name

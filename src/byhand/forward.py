@@ -191,24 +191,29 @@ def _unembed(w: Sheet, spec: ModelSpec, stream: str) -> None:
         axes = STREAM if spec.embed_width is None else ("pos", "embed_width")
         formula = f"x{shown_scale(spec.head_scale)}"
         stream = w.line("head.in", "rescale", formula, axes, {"x": stream}, by=spec.head_scale)
-    later = [name for name, there in (("scaled", spec.logit_scale), ("capped", spec.logit_cap))
-             if there is not None]  # fmt: skip
+    later = [name for name, there in (
+        ("biased", spec.fixed_bias), ("scaled", spec.logit_scale), ("capped", spec.logit_cap),
+    ) if there]  # fmt: skip
+    biased = spec.head_bias and not spec.fixed_bias
     axes = ("pos", spec.answer_axis)
     x = w.line(
         "head.out" if later else "logits",
         "linear",
-        ("x·Eᵀ" if spec.tied else shown_matrix(spec, "x", "W_head")) + " + b" * spec.head_bias,
+        ("x·Eᵀ" if spec.tied else shown_matrix(spec, "x", "W_head")) + " + b" * biased,
         axes,
         {
             "x": stream,
             "weight": WEIGHT + ("embed.token" if spec.tied else "head"),
-            "bias": WEIGHT + "head_bias" if spec.head_bias else None,
+            "bias": WEIGHT + "head_bias" if biased else None,
         },
         layout="out_in" if spec.tied else spec.layout,
     )
     for name in later:
         address = "logits" if name == later[-1] else f"head.{name}"
-        if name == "scaled":
+        if name == "biased":
+            both = {"x": x, "bias": WEIGHT + "head_bias"}
+            x = w.line(address, "affine", "x + b", axes, both)
+        elif name == "scaled":
             formula = f"x{shown_scale(spec.logit_scale)}"
             x = w.line(address, "rescale", formula, axes, {"x": x}, by=spec.logit_scale)
         else:

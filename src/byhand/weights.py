@@ -34,8 +34,8 @@ class Tensor:
     """
 
     __slots__ = (
-        "_data", "_kept", "_open", "_unpacked", "bits", "dtype", "name", "same_as", "shape",
-        "stored",
+        "_data", "_kept", "_open", "_unpacked", "addends", "bits", "dtype", "misread", "name",
+        "same_as", "shape", "stored",
     )  # fmt: skip
 
     def __init__(self, name: str, data: Data, same_as: str | None = None) -> None:
@@ -45,6 +45,10 @@ class Tensor:
         self.dtype: np.dtype[Any] = data.dtype
         self.stored: str | None = None
         self.bits = Fraction(8 * data.dtype.itemsize) if self.floats else None
+        # of entries that are sums of two terms, the sums of their sizes; None: they are not
+        self.addends: Callable[[], Data] | None = None
+        # what readers of its format may make of it by mistake: a name and the entries, each
+        self.misread: Callable[[], Iterator[tuple[str, Data]]] | None = None
         self._data: Data | None = _read_only(data)
         self._open: Callable[[], Data] | None = None
         self._kept = True
@@ -62,6 +66,8 @@ class Tensor:
         kept: bool = True,
         stored: str | None = None,
         bits: Fraction | None = None,
+        addends: Callable[[], Data] | None = None,
+        misread: Callable[[], Iterator[tuple[str, Data]]] | None = None,
     ) -> Tensor:
         """A tensor whose data `opening` gives when it is first needed.
 
@@ -71,7 +77,7 @@ class Tensor:
         tensor = cls(name, np.empty(0, dtype), same_as)
         tensor.shape = shape
         tensor._data, tensor._open, tensor._kept = None, opening, kept
-        tensor.stored = stored
+        tensor.stored, tensor.addends, tensor.misread = stored, addends, misread
         tensor.bits = tensor.bits if bits is None else bits
         return tensor
 

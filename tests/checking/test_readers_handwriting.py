@@ -271,7 +271,7 @@ LAUGHS = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
         ("a.csv", "loss,1.0\nloss,2.0\n", "a.csv:2: loss: this address is given twice"),
         ("a.csv", 'loss,"1.0\n', "this is not CSV"),
         ("a.csv", "loss,x\n", "a.csv:1: loss: 'x' cannot be read"),
-        ("a.txt", "loss: 1", "claims are not read from such a file"),
+        ("a.doc", "loss: 1", "claims are not read from such a file"),
         ("a.npy", "x", "save it with numpy.savez"),
         ("a.pt", "x", "nothing is unpickled"),
     ],

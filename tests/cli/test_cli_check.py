@@ -193,7 +193,8 @@ def test_what_was_asked_is_handed_on(byhand: Call, judging: Call, right: str) ->
     assert asked.pop("progress") is None
     assert asked == {
         "model": "tiny", "claims": [right], "text": "b a", "target": "c",
-        "precision": "bfloat16", "suspects": False, "optimizer": None,
+        "precision": "bfloat16", "suspects": False, "optimizer": None, "names": None,
+        "source": None, "segments": None,
     }  # fmt: skip
 
 

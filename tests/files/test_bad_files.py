@@ -138,7 +138,7 @@ CASES = [
         "two kinds of positions that exclude each other",
         "one of none, learned, sinusoidal, and rope or alibi beside it", "sinusoidal"),
     Bad("position: learned", "position: {kind: learned, base: 3}", "9: model.position.base",
-        "there is no key 'base' here", "kind", "base"),
+        "there is no key 'base' here", "kind, first_row", "base"),
     Bad("position: learned", "position: {kind: rope, width: 1}", "9: model.position.width",
         "rope.width cannot be 1", "an even number", "1"),
     Bad("position: learned", "position: {kind: rope, width: 4}", "9: model.position.width",
@@ -220,7 +220,8 @@ CASES = [
     Bad("final_norm: none", "head: {tied: maybe}", "11: model.head.tied",
         "maybe is not a truth value", "true, false", "maybe"),
     Bad("final_norm: none", "head: tied", "11: model.head", "tied is not possible here",
-        "a table with keys of tied, bias, hidden, scale, logit_scale, cap, in_place", "tied"),
+        "a table with keys of tied, bias, hidden, scale, logit_scale, cap, in_place, fixed_bias",
+        "tied"),
     Bad("final_norm: none", "embed_scale: sqrt(d)", "11: model.embed_scale",
         "'sqrt(d)' cannot be read: there is no constant 'd'", "e, pi", "d at column 6"),
     # ------------------------------------------------------------------ weights: names

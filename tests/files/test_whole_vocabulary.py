@@ -75,7 +75,9 @@ SPECS = (
         logit_cap=F(30), head_bias=True, encoder=ENCODER, layout="out_in", in_place=True,
     ),
     ModelSpec("two", 11, 8, 20, (BlockSpec(PACKED, None, LAYER),), embed_width=5, outputs=3,
-              tied=False),
+              tied=False, head_bias=True, fixed_bias=True),
+    ModelSpec("three", 11, 8, 20, (), position="learned", first_row=2,
+              encoder=EncoderSpec((), context=9, position="learned", first_row=3)),
 )  # fmt: skip
 NOT_IN_THE_TABLE = {("ModelSpec", "family")}  # of a checkpoint alone
 

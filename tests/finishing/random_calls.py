@@ -149,6 +149,12 @@ def _text(choosing: Choosing, chance: float = 0.2) -> None:
         choosing.labels.add(f"{choosing.command} TEXT")
 
 
+def _beside(choosing: Choosing) -> None:
+    """What is read beside the text: refused by a model without an encoder or without segments."""
+    choosing.option("--source", choosing.said(), 0.05)
+    choosing.option("--segments", choosing.random.choice(("0,0", "0", "1 0", "x")), 0.03)
+
+
 def _language(choosing: Choosing) -> None:
     choosing.option("--lang", "es", 0.15)
 
@@ -171,6 +177,7 @@ def _trace(choosing: Choosing) -> Call:
     choosing.option("--out", "@golden", 0.25)
     choosing.option("--names", choosing.random.choice(STYLES), 0.2)
     choosing.flag("--json")
+    _beside(choosing)
     _language(choosing)
     _text(choosing)
     return choosing.made()
@@ -183,6 +190,7 @@ def _check(choosing: Choosing) -> Call:
     choosing.option("--target", choosing.word())
     choosing.option("--precision", choosing.random.choice((*FORMATS, "tf32", "decimals:2")), 0.25)
     choosing.option("--optimizer", choosing.random.choice(("sgd lr=0.1", "adamw lr=1e-3")), 0.15)
+    choosing.option("--names", "@map.yaml", 0.1)
     choosing.option("--only", choosing.step(), 0.15)
     choosing.flag("--all")
     choosing.option("--text", choosing.said(), 0.1)
@@ -191,6 +199,7 @@ def _check(choosing: Choosing) -> Call:
     choosing.option("--report", "@report.html")
     choosing.option("--gradebook", "@marks.csv", 0.2)
     choosing.flag("--json")
+    _beside(choosing)
     _language(choosing)
     return choosing.made()
 
@@ -210,6 +219,7 @@ def _explain(choosing: Choosing) -> Call:
     choosing.numbers()
     choosing.option("--report", "@report.html")
     choosing.flag("--json")
+    _beside(choosing)
     _language(choosing)
     _text(choosing)
     return choosing.made()
@@ -227,6 +237,7 @@ def _book(choosing: Choosing) -> Call:
         choosing.option("--blanks", str(choosing.random.choice((1, 3, 500))), 0.3)
         choosing.option("--seed", str(choosing.random.randrange(9)), 0.3)
     choosing.numbers()
+    _beside(choosing)
     _language(choosing)
     _text(choosing, 0.1)
     return choosing.made()
@@ -241,6 +252,7 @@ def _generate(choosing: Choosing) -> Call:
     choosing.option("--seed", str(choosing.random.randrange(9)), 0.5 if drawn else 0.05)
     choosing.numbers()
     choosing.flag("--json")
+    _beside(choosing)
     _language(choosing)
     _text(choosing)
     return choosing.made()

@@ -20,14 +20,18 @@ Array = Any
 NASTY = [Fraction(n) for n in (0, 0, 0, 1, 1, -1, 2, -3)]
 EXTREME = [Fraction(10**12), Fraction(-1, 10**12), Fraction(1, 3), Fraction(7, 10)]
 SCALES = (None, Fraction(2), Fraction(-2, 3))
-KINDS = ("relu", "gelu", "gelu_tanh", "silu", "identity")
+KINDS = (
+    "relu", "gelu", "gelu_tanh", "silu", "identity", "relu2", "quick_gelu", "gelu_fast",
+    "gelu_bloom", "sigmoid", "tanh",
+)  # fmt: skip
 RATIONAL = (
     "average", "loss_back", "total", "column_sums", "row_dots", "sum_groups", "outer", "along_keys",
     "along_queries", "scale_by", "scatter", "pack_heads", "softmax_back", "normalize_back",
     "divisor_back", "root_back", "mean_square_back", "center_back", "mean_back", "sum_squares",
-    "clip_factor", "blend", "divide",
+    "clip_factor", "blend", "divide", "columns", "unmasked", "bucket_back", "sinks_back",
+    "clamp_back", "sum_experts", "expert_outer", "expert_sums", "spread", "expert_dots",
 )  # fmt: skip
-NAMED = ("losses", "slope", "norm", "root_plus")
+NAMED = ("losses", "slope", "norm", "root_plus", "cap_back", "expert_shares_back")
 
 
 @dataclass(frozen=True)
@@ -111,12 +115,15 @@ def _alike(*roles: str, positive: bool = False) -> Callable[[Drawn], Arguments]:
 def _column_sums(d: Drawn) -> Arguments:
     shape = [d.size() for _axis in range(d.random.choice((2, 3)))]
     by = {"by": d.array(*shape)} if d.random.random() < 0.5 else {"merged": True}
+    if len(shape) == 3 and d.random.random() < 0.3:
+        by = {"each": True} | ({"by": by["by"]} if "by" in by else {})
     return call(x=d.array(*shape), **by)
 
 
 def _row_dots(d: Drawn) -> Arguments:
     shape = [d.size() for _axis in range(3)]
-    return call(x=d.array(*shape, hidden=0.3), y=d.array(*shape))
+    kept = {"kept": True} if d.random.random() < 0.3 else {}
+    return call(x=d.array(*shape, hidden=0.0 if kept else 0.3), y=d.array(*shape), **kept)
 
 
 def _sum_groups(d: Drawn) -> Arguments:
@@ -167,6 +174,9 @@ def _pack_heads(d: Drawn) -> Arguments:
     gap = width if per_head else heads * width
     parts = {role: d.array(heads, positions, width) for role in ("queries", "keys", "values")}
     starts, stride = (0, gap, 2 * gap), 3 * width if per_head else width
+    if d.random.random() < 0.3:  # two of them
+        parts.pop("values")
+        starts, stride = starts[:2], 2 * width if per_head else width
     return call(**parts, starts=starts, stride=stride)
 
 
@@ -237,6 +247,86 @@ def _root_plus(d: Drawn) -> Arguments:
     return call(x=d.array(d.size(), d.size(), positive=True), eps=Fraction(1, 10**8))
 
 
+def _columns(d: Drawn) -> Arguments:
+    start, width = d.size() - 1, d.size()
+    return call(x=d.array(d.size(), d.size(), start + width + 1), start=start, width=width)
+
+
+def _bucket_back(d: Drawn) -> Arguments:
+    rows, queries, keys = d.size() + 1, d.size(), d.size()
+    buckets = tuple(
+        tuple(d.random.randrange(rows) for _key in range(keys)) for _query in range(queries)
+    )
+    return call(grad=d.array(d.size(), queries, keys), buckets=buckets, rows=rows)
+
+
+def _sinks_back(d: Drawn) -> Arguments:
+    shape = [d.size() for _axis in range(3)]
+    return call(weights=d.array(*shape, positive=True, hidden=0.3), dot=d.array(*shape[:-1]))
+
+
+def _cap_back(d: Drawn) -> Arguments:
+    shape = [d.size() for _axis in range(3)]
+    x = d.array(*shape)
+    x[x > 40], x[x < -40] = Fraction(5, 3), Fraction(-5, 3)
+    cap = d.random.choice((Fraction(1), Fraction(5, 2), Fraction(30)))
+    return call(grad=d.array(*shape, hidden=0.3), x=x, cap=cap)
+
+
+def _clamp_back(d: Drawn) -> Arguments:
+    shape = d.size(), d.size()
+    limits = d.random.choice(({}, {"least": Fraction(-1)}, {"least": Fraction(-3)}))
+    return call(grad=d.array(*shape), x=d.array(*shape), most=Fraction(1), **limits)
+
+
+def _expert_outer(d: Drawn) -> Arguments:
+    experts, rows, layout = d.size(), d.size(), d.random.choice(("in_out", "out_in"))
+    own = d.random.choice(([], [experts]))
+    return call(x=d.array(*own, rows, d.size()), grad=d.array(experts, rows, d.size()),
+                layout=layout)  # fmt: skip
+
+
+def _of_answers(shared: str) -> Callable[[Drawn], Arguments]:
+    def drawn(d: Drawn) -> Arguments:
+        experts, rows, width = d.size(), d.size(), d.size()
+        grad = d.array(rows, width)
+        if shared == "shares":
+            return call(grad=grad, shares=d.array(rows, experts))
+        return call(x=d.array(experts, rows, width), grad=grad)
+
+    return drawn
+
+
+def _expert_shares_back(d: Drawn) -> Arguments:
+    """The shares are those that the scores give, in numbers of float64 for a softmax."""
+    rows, experts = d.size(), d.size() + 1
+    alone, normalised = d.random.random() < 0.5, d.random.random() < 0.6
+    settings: dict[str, Any] = {"normalised": normalised, "alone": alone}
+    if d.random.random() < 0.4:
+        settings["scale"] = Fraction(5, 2)
+    if alone and normalised and d.random.random() < 0.4:
+        settings["eps"] = Fraction(1, 10**6)
+    return call(**_with_shares(d, rows, experts, settings), grad=d.array(rows, experts), **settings)
+
+
+def _with_shares(d: Drawn, rows: int, experts: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """Scores alone, or equal ones, whose softmax is rational; which are chosen; their shares."""
+    chosen = np.array([[Fraction(0)] * experts for _row in range(rows)], dtype=object)
+    for row in chosen:
+        for place in d.random.sample(range(experts), d.random.randint(1, experts)):
+            row[place] = Fraction(1)
+    x = d.array(rows, experts, positive=True) + Fraction(1, 7)
+    if not settings["alone"]:
+        x = np.repeat(d.array(rows, 1) * Fraction(1, 10**6), experts, axis=1)
+    weights = x if settings["alone"] else x * 0 + 1
+    counted = chosen if settings["normalised"] else chosen * 0 + 1
+    total = (weights * counted).sum(axis=1, keepdims=True) + settings.get("eps", 0)
+    if settings["alone"] and not settings["normalised"]:
+        total = total * 0 + 1
+    shares = weights * chosen / total * settings.get("scale", 1)
+    return {"x": x, "chosen": chosen, "shares": shares}
+
+
 CALLS: dict[str, Callable[[Drawn], Arguments]] = {
     "losses": _losses,
     "average": _average,
@@ -265,4 +355,16 @@ CALLS: dict[str, Callable[[Drawn], Arguments]] = {
     "blend": _blend,
     "root_plus": _root_plus,
     "divide": _divide,
+    "columns": _columns,
+    "unmasked": lambda d: call(x=d.array(d.size(), d.size(), d.size(), hidden=0.3)),
+    "bucket_back": _bucket_back,
+    "sinks_back": _sinks_back,
+    "cap_back": _cap_back,
+    "clamp_back": _clamp_back,
+    "sum_experts": lambda d: call(x=d.array(d.size(), d.size(), d.size())),
+    "expert_outer": _expert_outer,
+    "expert_sums": lambda d: call(x=d.array(d.size(), d.size(), d.size())),
+    "spread": _of_answers("shares"),
+    "expert_dots": _of_answers("answers"),
+    "expert_shares_back": _expert_shares_back,
 }

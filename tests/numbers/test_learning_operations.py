@@ -19,7 +19,7 @@ from byhand.expression import Number, parse
 from byhand.numbers.adjoints import Adjoints
 from byhand.numbers.base import ABSENT, Printed
 from byhand.numbers.enclosed.balls.operations import Balls
-from byhand.numbers.enclosed.balls.slopes import BENT, SLOPES, STEEPEST
+from byhand.numbers.enclosed.balls.slopes import BENT, RISING, ROOTS, SLOPES, STEEPEST
 from byhand.numbers.exact import Exact
 from byhand.numbers.pencil import Pencil
 from oracles import learning
@@ -187,7 +187,10 @@ def test_an_unknown_activation_has_no_slope() -> None:
 # ----------------------------------------------------------------------- balls
 
 
-@pytest.mark.parametrize("operation", CALLS)
+TOGETHER = {"expert_shares_back"}  # its shares belong to its scores: no ball moves alone
+
+
+@pytest.mark.parametrize("operation", sorted(set(CALLS) - TOGETHER))
 @given(seed=SEEDS, bits=st.sampled_from((24, 53, 200)))
 def test_balls_hold_the_result_of_every_point_in_their_arguments(
     operation: str, seed: int, bits: int
@@ -236,20 +239,28 @@ def test_slopes_are_no_steeper_and_bend_no_more_than_is_said(kind: str) -> None:
         for place in range(count):
             x = arb(fmpq(2 * place + 1, 2 * count) * end, fmpq(end, 2 * count))
             first, second = derivatives(kind, x)
-            assert first < arb(STEEPEST[kind])
-            assert first > 1 - arb(STEEPEST[kind])
+            assert not first > arb(STEEPEST[kind])  # met at 0, by the slopes that never fall
+            assert first > (0 if kind in RISING else 1 - arb(STEEPEST[kind]))
             assert abs(second) < arb(BENT[kind])
 
 
 def derivatives(kind: str, x: arb) -> tuple[arb, arb]:
-    """The first and second derivative of x·g(x), for g a distribution."""
+    """The first and second derivative of x·g(x), for g a distribution; or of g itself."""
+    if kind in RISING:
+        share = 1 / (1 + (-x).exp())
+        if kind == "sigmoid":
+            return share * (1 - share), share * (1 - share) * (1 - 2 * share)
+        rest = 1 - x.tanh() ** 2
+        return rest, -2 * x.tanh() * rest
     if kind == "gelu":
         bell = (-(x * x) / 2).exp() / (2 * arb.pi()).sqrt()
         return (1 + (x / arb(2).sqrt()).erf()) / 2 + x * bell, bell * (2 - x * x)
     if kind == "silu":
         u, du, ddu = x, arb(1), arb(0)
     else:
-        factor, cubic = 2 * (2 / arb.pi()).sqrt(), arb(fmpq(44715, 10**6))
+        root = ROOTS.get(kind)
+        factor = 2 * ((2 / arb.pi()).sqrt() if root is None else arb(root))
+        cubic = arb(fmpq(44715, 10**6))
         u, du = factor * (x + cubic * x * x * x), factor * (1 + 3 * cubic * x * x)
         ddu = 6 * factor * cubic * x
     share, rest = 1 / (1 + (-u).exp()), 1 / (1 + u.exp())
@@ -258,7 +269,7 @@ def derivatives(kind: str, x: arb) -> tuple[arb, arb]:
     return share + x * once, 2 * once + x * twice
 
 
-@pytest.mark.parametrize("kind", SLOPES)
+@pytest.mark.parametrize("kind", sorted(set(SLOPES) - {"relu2"}))
 def test_the_slope_of_a_wide_ball_is_bounded(kind: str) -> None:
     ball = Balls(64).slope(np.array([arb(0, 1000)], dtype=object), kind=kind)[0]
     assert ball.abs_upper() < arb(fmpq(1131, 1000))

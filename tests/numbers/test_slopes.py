@@ -17,6 +17,7 @@ from flint import arb, ctx
 from byhand.numbers.floats import Floats
 from byhand.numbers.floats.formats import narrowed
 from byhand.numbers.floats.slopes import SLOPES
+from byhand.numbers.tensors.slopes import ROOTS
 from byhand.numbers.tensors.slopes import SLOPES as TENSOR_SLOPES
 
 FLOATS = [np.float64, np.float32]
@@ -124,10 +125,19 @@ def test_the_slope_of_a_slope_is_torchs_second_derivative(name: str) -> None:
         "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
         "silu": torch.nn.functional.silu,
         "identity": lambda x: x * 1,
+        "relu2": lambda x: torch.relu(x) ** 2,
+        "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
+        "sigmoid": torch.sigmoid,
+        "tanh": torch.tanh,
+        **{
+            kind: lambda x, root=root: x / 2 * (1 + torch.tanh(root * (x + 0.044715 * x**3)))
+            for kind, root in ROOTS.items()
+            if kind != "gelu_tanh"
+        },
     }
     (first,) = torch.autograd.grad(activations[name](x).sum(), x, create_graph=True)
     assert torch.allclose(TENSOR_SLOPES[name](x), first, rtol=1e-13, atol=1e-14)  # torch cancels
-    if name in ("relu", "identity"):
+    if name in ("relu", "identity", "relu2"):
         return
     (second,) = torch.autograd.grad(first.sum(), x)
     (found,) = torch.autograd.grad(TENSOR_SLOPES[name](x).sum(), x)

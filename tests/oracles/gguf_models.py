@@ -2,31 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
 
+from byhand.files.gguf import open_gguf
 from oracles.gguf_files import BLOCKS, Stored, floats, packed, whole
 
 
-def llama(
-    kind: str = "F32", *, d: int = 4, d_ff: int | None = None, vocab: int = 5, layers: int = 1,
-    heads: int = 1, seed: int = 0,
-) -> bytes:  # fmt: skip
-    """A Llama whose matrices are of one type wherever their rows are whole blocks."""
-    block = BLOCKS[kind][0]
-    width = d_ff or max(block, 6)
-    settings: dict[str, Any] = {
+def settings_of(d: int, d_ff: int, layers: int, heads: int) -> dict[str, Any]:
+    """The settings of a Llama."""
+    return {
         "general.architecture": "llama",
         "llama.block_count": layers,
         "llama.context_length": 16,
         "llama.embedding_length": d,
-        "llama.feed_forward_length": width,
+        "llama.feed_forward_length": d_ff,
         "llama.attention.head_count": heads,
         "llama.attention.head_count_kv": heads,
         "llama.rope.dimension_count": d // heads,
         "llama.attention.layer_norm_rms_epsilon": 2.0**-10,
     }
+
+
+def llama(
+    kind: str = "F32", *, d: int = 4, vocab: int = 5, layers: int = 1, heads: int = 1,
+    seed: int = 0, settings: Mapping[str, Any] | None = None,
+    more: Mapping[str, Stored] | None = None,
+) -> bytes:  # fmt: skip
+    """A Llama whose matrices are of one type wherever their rows are whole blocks."""
+    width = max(BLOCKS[kind][0], 6)
+    said = settings_of(d, width, layers, heads) | dict(settings or {})
+    made = _tensors(kind, d, width, vocab, layers, seed) | dict(more or {})
+    return whole(said, made)
+
+
+def tensors_of(raw: bytes) -> dict[str, bytes]:
+    """The bytes of each tensor of a file that `whole` wrote."""
+    with NamedTemporaryFile(suffix=".gguf") as file:
+        file.write(raw)
+        file.flush()
+        found = open_gguf(Path(file.name)).tensors
+        return {name: each.blocks().tobytes() for name, each in found.items()}
+
+
+def _tensors(
+    kind: str, d: int, width: int, vocab: int, layers: int, seed: int
+) -> dict[str, Stored]:
+    block = BLOCKS[kind][0]
     generator = np.random.default_rng(seed)
     made: dict[str, Stored] = {}
 
@@ -50,4 +76,4 @@ def llama(
         matrix(f"{at}ffn_up.weight", width, d)
         matrix(f"{at}ffn_down.weight", d, width)
     gain("output_norm.weight")
-    return whole(settings, made)
+    return made

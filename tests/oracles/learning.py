@@ -64,15 +64,20 @@ def total(**terms: Array) -> Array:
     return np.sum(list(terms.values()), axis=0)
 
 
-def column_sums(x: Array, by: Array | None = None, merged: bool = False) -> Array:
+def column_sums(
+    x: Array, by: Array | None = None, merged: bool = False, each: bool = False
+) -> Array:
     product = x if by is None else x * by
+    if each:
+        return np.stack([head.sum(axis=0)[None] for head in product])
     if merged:
         product = beside(product)
     return product.sum(axis=tuple(range(product.ndim - 1)))
 
 
-def row_dots(x: Array, y: Array) -> Array:
-    return (shown(x) * np.where(x == None, 0, y)).sum(axis=-1)  # noqa: E711
+def row_dots(x: Array, y: Array, kept: bool = False) -> Array:
+    dots = (shown(x) * np.where(x == None, 0, y)).sum(axis=-1)  # noqa: E711
+    return dots[..., None] if kept else dots
 
 
 def sum_groups(x: Array, heads: int) -> Array:
@@ -103,9 +108,12 @@ def scatter(grad: Array, ids: Any, rows: int, scale: Any = 1) -> Array:
     return taken.astype(object) @ grad * scale
 
 
-def pack_heads(queries: Array, keys: Array, values: Array, starts: Any, stride: int) -> Array:
+def pack_heads(
+    queries: Array, keys: Array = None, values: Array = None, *, starts: Any, stride: int
+) -> Array:
     columns: dict[int, Array] = {}
-    for start, part in zip(starts, (queries, keys, values), strict=True):
+    parts = [part for part in (queries, keys, values) if part is not None]
+    for start, part in zip(starts, parts, strict=True):
         for head in range(len(part)):
             for inner in range(part.shape[2]):
                 columns[start + head * stride + inner] = part[head, :, inner]
@@ -114,6 +122,91 @@ def pack_heads(queries: Array, keys: Array, values: Array, starts: Any, stride: 
 
 def softmax_back(weights: Array, grad: Array, dot: Array) -> Array:
     return hidden_as(weights, shown(weights) * (shown(grad) - dot[..., None]))
+
+
+def columns(x: Array, start: int, width: int) -> Array:
+    return x[..., start : start + width]
+
+
+def unmasked(x: Array) -> Array:
+    return shown(x)
+
+
+def bucket_back(grad: Array, buckets: Any, rows: int) -> Array:
+    places = np.array(buckets)
+    return np.array(
+        [[sum(head[places == row], grad.flat[0] * 0) for head in grad] for row in range(rows)],
+        dtype=object,
+    )
+
+
+def sinks_back(weights: Array, dot: Array) -> Array:
+    rest = 1 - shown(weights).sum(axis=-1)
+    return -(rest * dot).sum(axis=-1)
+
+
+def cap_back(grad: Array, x: Array, cap: Any) -> Array:
+    flat = [None if g is None else g * (1 - (v / cap).tanh() * (v / cap).tanh())
+            for g, v in zip(grad.ravel(), x.ravel(), strict=True)]  # fmt: skip
+    return np.array(flat, dtype=object).reshape(grad.shape)
+
+
+def clamp_back(grad: Array, x: Array, least: Any = None, most: Any = None) -> Array:
+    inside = np.ones(x.shape, dtype=bool)
+    if least is not None:
+        inside &= x >= least
+    if most is not None:
+        inside &= x <= most
+    return np.where(inside, grad, grad * 0)
+
+
+def sum_experts(x: Array) -> Array:
+    return x.sum(axis=0)
+
+
+def expert_outer(x: Array, grad: Array, layout: str) -> Array:
+    rows = [x] * len(grad) if x.ndim == 2 else list(x)
+    return np.stack([outer(one, other, layout) for one, other in zip(rows, grad, strict=True)])
+
+
+def expert_sums(x: Array) -> Array:
+    return x.sum(axis=1)
+
+
+def spread(grad: Array, shares: Array) -> Array:
+    return np.stack([grad * share[:, None] for share in shares.T])
+
+
+def expert_dots(x: Array, grad: Array) -> Array:
+    return np.stack([(answer * grad).sum(axis=-1) for answer in x], axis=1)
+
+
+def expert_shares_back(
+    x: Array,
+    chosen: Array,
+    shares: Array,
+    grad: Array,
+    normalised: bool,
+    alone: bool = False,
+    scale: Any = 1,
+    eps: Any = 0,
+) -> Array:
+    """By the matrix of derivatives: of share i with respect to score j."""
+    result = np.array(grad * 0, dtype=object)
+    for pos, row in enumerate(x):
+        kept = chosen[pos]
+        weights = row if alone else np.array([entry.exp() for entry in row], dtype=object)
+        counted = kept if normalised else kept * 0 + (0 if alone else 1)
+        total = (weights * counted).sum() + eps
+        for i, j in np.ndindex(len(row), len(row)):
+            slope = (weights[j] * 0 + 1) if alone else weights[j]
+            own = kept[i] * slope if i == j else kept[i] * 0
+            if alone and not normalised:
+                rise = own
+            else:
+                rise = own / total - kept[i] * weights[i] * counted[j] * slope / (total * total)
+            result[pos, j] = result[pos, j] + grad[pos, i] * rise * scale
+    return result
 
 
 def over(top: Array, below: Array) -> Array:
@@ -186,8 +279,8 @@ def _gelu(x: arb) -> arb:
     return (1 + (x / arb(2).sqrt()).erf()) / 2 + x * bell
 
 
-def _gelu_tanh(x: arb) -> arb:
-    factor, cubic = (2 / arb.pi()).sqrt(), arb(44715) / 1_000_000
+def _gelu_tanh(x: arb, root: arb | None = None) -> arb:
+    factor, cubic = (2 / arb.pi()).sqrt() if root is None else root, arb(44715) / 1_000_000
     t = (factor * (x + cubic * x * x * x)).tanh()
     return (1 + t) / 2 + x / 2 * (1 - t * t) * factor * (1 + 3 * cubic * x * x)
 
@@ -203,4 +296,10 @@ SLOPES = {
     "gelu_tanh": _gelu_tanh,
     "silu": _silu,
     "identity": lambda x: arb(1),
+    "relu2": lambda x: 2 * x if x > 0 else arb(0),
+    "quick_gelu": lambda x: _silu(arb(1702) / 1000 * x),
+    "gelu_fast": lambda x: _gelu_tanh(x, arb(7978845608) / 10**10),
+    "gelu_bloom": lambda x: _gelu_tanh(x, arb(79788456) / 10**8),
+    "sigmoid": lambda x: 1 / (1 + (-x).exp()) / (1 + x.exp()),
+    "tanh": lambda x: 1 - x.tanh() * x.tanh(),
 }

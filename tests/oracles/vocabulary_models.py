@@ -72,8 +72,8 @@ class Model:
 class Drawn:
     """Draws one part of a model after another."""
 
-    def __init__(self, seed: int) -> None:
-        self.random = np.random.default_rng(seed)
+    def __init__(self, seed: int, number: int) -> None:
+        self.random = np.random.default_rng((seed, number))
 
     def one_of(self, choices: Sequence[Any]) -> Any:
         return choices[int(self.random.integers(len(choices)))]
@@ -209,9 +209,9 @@ class Drawn:
         )  # fmt: skip
 
 
-def drawn_model(seed: int) -> Model:
-    """The random model of this seed."""
-    drawn = Drawn(seed)
+def drawn_model(seed: int, number: int = 0) -> Model:
+    """One of the random models of this seed."""
+    drawn = Drawn(seed, number)
     spec, random = drawn.spec(), drawn.random
     made = {}
     for parameter in parameters(spec):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 IDS, MASK, POSITIONS, SEGMENTS = "input_ids", "attention_mask", "position_ids", "segment_ids"
-TARGETS = "targets"
+TARGETS, KINDS = "targets", "token_type_ids"
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,9 @@ class Capture:
     pairs: npt.NDArray[np.bool_] | None = None  # (batch, query, key): a mask of all pairs
     targets: npt.NDArray[np.int64] | None = None  # the token that should come; -1: it counts not
     optimizer: str | None = None  # with its settings, where it took a step
+    kinds: npt.NDArray[np.int64] | None = None  # the segment of each token
+    read_tokens: npt.NDArray[np.int64] | None = None  # (batch, source): what an encoder reads
+    read_mask: npt.NDArray[np.bool_] | None = None  # False at its padding
 
     def sheet(self) -> Sheet:
         """The capture as a sheet of claims."""
@@ -94,7 +97,10 @@ class Capture:
     def _given(self) -> dict[str, npt.NDArray[np.int64]]:
         mask = self.mask if self.pairs is None else self.pairs[:, None]
         given = {IDS: self.tokens, MASK: mask, POSITIONS: self.positions, SEGMENTS: self.segments,
-                 TARGETS: self.targets}  # fmt: skip
+                 TARGETS: self.targets, KINDS: self.kinds}  # fmt: skip
+        if self.read_tokens is not None:
+            given |= {IDS: self.read_tokens, MASK: self.read_mask, f"decoder_{IDS}": self.tokens,
+                      f"decoder_{MASK}": mask}  # fmt: skip
         return {name: each.astype(np.int64) for name, each in given.items() if each is not None}
 
     def __str__(self) -> str:

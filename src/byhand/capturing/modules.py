@@ -15,7 +15,10 @@ from typing import Any
 
 from byhand.errors import UsageError, nearest
 from byhand.language import _
+from byhand.models.huggingface.families import FAMILIES
 from byhand.names import FOREIGN, PREFIXES, ROWS, without_wrappers
+from byhand.names.derived import derived
+from byhand.names.families import MODULES
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Modules:
     named: Mapping[str, Any]  # as named_modules() has them
     prefix: str  # of the inner model, with its dot
     plain: Mapping[str, Any]  # modules of the inner model, by their names without wrappers
+    family: str = ""  # whose names they have
 
     @classmethod
     def of(cls, model: Any) -> Modules:
@@ -34,11 +38,12 @@ class Modules:
         plain = {without_wrappers(name): module for name, module in named.items()}
         # TransformerLens identifies its hooks by name, anywhere in the tree
         plain = dict(getattr(model, "hook_dict", None) or plain)
-        prefix = _prefix(plain)
+        family = next(filter(None, map(family_of, (model, *plain.values()))), "")
+        prefix = _prefix(plain, family)
         return cls(named, prefix, {
             name.removeprefix(prefix): module
             for name, module in plain.items() if name.startswith(prefix)
-        })  # fmt: skip
+        }, family)  # fmt: skip
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """The modules of the inner model, by their plain names."""
@@ -71,7 +76,7 @@ class Modules:
                 )
 
 
-def _prefix(names: Iterable[str]) -> str:
+def _prefix(names: Iterable[str], family: str) -> str:
     """The prefix of the names of the inner model.
 
     It is the shortest prefix after which most names are known.  Names like `norm` are common, so a
@@ -81,7 +86,7 @@ def _prefix(names: Iterable[str]) -> str:
     layered = {""}
     for name in names:
         for start in (0, *(match.end() for match in re.finditer(r"\.", name))):
-            if (row := row_of(name[start:])) is not None:
+            if (row := row_of(name[start:], family)) is not None:
                 known[name[:start]] += 1
                 if row[1] is not None:
                     layered.add(name[:start])
@@ -100,20 +105,31 @@ def _prefix(names: Iterable[str]) -> str:
     return found[0] if most else ""
 
 
+Row = tuple[str, int | None]  # the address of a step with L for its layer, and the layer
+
+
 @cache
-def _patterns() -> tuple[tuple[re.Pattern[str], int], ...]:
-    """Every foreign name as a pattern for any layer, with the number of its row."""
-    found: dict[str, int] = {}
-    for number, row in enumerate(ROWS):
+def _patterns(family: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Every foreign name as a pattern for any layer, with its step; the family's own ones first."""
+    found: dict[str, str] = {}
+    for each in derived(family):
+        prefixes = ("",) if each.beside else _prefixes(family)
+        found |= {prefix + each.module: each.address for prefix in prefixes}
+    for row in ROWS:
         for style in FOREIGN:
             for name in row.names(style):
                 for prefix in ("", *PREFIXES):
                     if name.startswith(prefix):
-                        found.setdefault(name.removeprefix(prefix), number)
+                        found.setdefault(name.removeprefix(prefix), row.address)
     return tuple(
-        (re.compile(re.sub(r"\\\.L\\\.|\\\.L$", _layer, re.escape(name))), number)
-        for name, number in found.items()
+        (re.compile(re.sub(r"\\\.L\\\.|\\\.L$", _layer, re.escape(name))), address)
+        for name, address in found.items()
     )
+
+
+def _prefixes(family: str) -> tuple[str, ...]:
+    names = MODULES[family]
+    return (names.prefix, *names.prefixes, "")
 
 
 def _layer(match: re.Match[str]) -> str:
@@ -121,9 +137,16 @@ def _layer(match: re.Match[str]) -> str:
 
 
 @cache
-def row_of(name: str) -> tuple[int, int | None] | None:
-    """The row of a module's name in the table of names, and its layer; None if it has no row."""
-    for pattern, number in _patterns():
+def row_of(name: str, family: str = "") -> Row | None:
+    """The step of a module's name, and its layer; None if it has none."""
+    for pattern, address in _patterns(family):
         if match := pattern.fullmatch(name):
-            return number, int(match[1]) if match.groups() else None
+            return (address, int(match[1]) if match.groups() else None) if address else None
     return None
+
+
+def family_of(model: Any) -> str:
+    """The family whose names a model of transformers has; nothing for other models."""
+    kind = getattr(getattr(model, "config", None), "model_type", None)
+    found = FAMILIES.get(kind) if isinstance(kind, str) else None
+    return found.names if found else ""

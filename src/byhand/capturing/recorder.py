@@ -10,6 +10,7 @@ cache of fixed size holds them first and free room after them; a sliding window 
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,29 +21,39 @@ import numpy.typing as npt
 
 from byhand.capturing.learning import Kept, Listener
 from byhand.capturing.modules import Modules, row_of
+from byhand.capturing.routing import choice_of, in_batch
 from byhand.checking.masks import pairs_of, segments_of
 from byhand.checking.readers.arrays import as_array
 from byhand.errors import UsageError
 from byhand.language import _
-from byhand.names import ROWS
 from byhand.plan import GRAD
 
 Array = npt.NDArray[Any]
 POSITIONS = "position_ids"
+ATTENDING = (".attn.out", ".cross.out", ".attn.mixed")  # what modules with weights give
+OWN_WEIGHTS = re.compile(r"block\.\d+\.attn\.weights")
 COUNTING = ("wpe", "rotary_emb")  # modules that receive the positions
 
 
 class Recorder(Kept):
     """Records the values that pass through the hooks."""
 
-    def __init__(self, attention: str | None = None, back: Listener | None = None) -> None:
+    def __init__(
+        self,
+        attention: str | None = None,
+        back: Listener | None = None,
+        sides: tuple[int, int] | None = None,
+        family: str = "",
+    ) -> None:
         super().__init__()
+        self.family = family  # whose names the modules have
+        self.sides = sides  # of the batch: texts and positions
         self.back = back  # what listens to the gradients, where they are asked for
         self.positions: npt.NDArray[np.int64] | None = None
         self.looking = Looking(attention)
         self.known: set[str] = set()  # leaf modules that ran and have a step
         self.unknown: list[str] = []  # leaf modules that ran and have none
-        self._same: dict[tuple[int, int | None], list[str]] = {}  # names of the same step
+        self._same: dict[tuple[str, int | None], list[str]] = {}  # names of the same step
 
     def as_step(self, address: str) -> Callable[..., None]:
         """The hook for a module whose step the caller has named."""
@@ -52,7 +63,7 @@ class Recorder(Kept):
         """The hook for a module of this name; None if nothing of it is recorded."""
         if name.rpartition(".")[2] == COUNTING[1]:
             return lambda _module, args, kwargs, _output: self._count(args[1:], kwargs)
-        if (known := row_of(name)) is None:
+        if (known := row_of(name, self.family)) is None:
             return self._note(name) if leaf else None
 
         def listen(_module: Any, args: Any, kwargs: Any, output: Any) -> None:
@@ -62,9 +73,12 @@ class Recorder(Kept):
                 self.known.add(name)
             self._keep(name, output)
             self._same.setdefault(known, []).append(name)
-            if ROWS[known[0]].address == "block.L.attn.out":
+            if known[0] == "block.L.attn.out":
                 self.looking.listen(self.positions, kwargs)
-                self._keep_weights(known[1], output)
+            if known[0].endswith(ATTENDING):
+                self._keep_weights(known, output)
+            if known[0] == "block.L.mlp.router":
+                self._keep_choice(known[1], output)
 
         return listen
 
@@ -88,15 +102,25 @@ class Recorder(Kept):
             del self.arrays[name]
             self.left_out[name] = _("it was called more than once")
 
-    def _keep_weights(self, layer: int | None, output: Any) -> None:
-        """Keeps the attention weights that eager attention returns beside its output."""
-        weights: Any = output[1] if isinstance(output, tuple) and len(output) > 1 else None
+    def _keep_weights(self, known: tuple[str, int | None], output: Any) -> None:
+        """Keeps the attention weights that eager attention returns beside its output.
+
+        T5 returns the scores of distances before them.
+        """
+        at = 2 if self.family == "t5" else 1
+        weights: Any = output[at] if isinstance(output, tuple) and len(output) > at else None
         if hasattr(weights, "detach") and weights.ndim == 4:
-            self._keep(f"block.{layer}.attn.weights", weights)
+            sublayer = known[0].rpartition(".")[0].replace(".L.", f".{known[1]}.")
+            self._keep(f"{sublayer}.weights", weights)
+
+    def _keep_choice(self, layer: int | None, output: Any) -> None:
+        """Keeps which experts a router chooses, and by which shares."""
+        for name, value in zip(("chosen", "shares"), choice_of(output) or (), strict=False):
+            self._keep(f"block.{layer}.mlp.{name}", value)
 
     def _put(self, name: str, value: Any) -> None:
         """Keeps a copy of a tensor, and listens to its gradient."""
-        self.put(name, value)
+        self.put(name, in_batch(value, self.sides))
         if self.back is not None:
             self.back.listen(name, value)
 
@@ -111,12 +135,12 @@ class Recorder(Kept):
         `end` is the number of positions read; the cache may have room for more.
         """
         for name, array in self.arrays.items():
-            if name.endswith(".attn.weights") and array.ndim == 4:
+            if OWN_WEIGHTS.fullmatch(name) and array.ndim == 4:
                 self.arrays[name] = all_keys(array, end)
         for layer, *both in layers_of(cached):
             held = both[0].shape[2]
-            if not held:
-                continue  # a quantised cache stores them differently
+            if not held or _latent(*both):
+                continue  # a quantised cache, or one of latent attention, stores other numbers
             names = names_of(layer, first_held(held, end), end)
             for name, tensor in zip(names, both, strict=True):
                 self._put(name, tensor if held <= end else tensor[:, :, :end])
@@ -266,6 +290,11 @@ def layers_of(cached: Any) -> Iterator[tuple[int, Any, Any]]:
         )  # fmt: skip
         if len(pair) > 1 and all(hasattr(each, "detach") and each.ndim == 4 for each in pair[:2]):
             yield number, pair[0], pair[1]
+
+
+def _latent(keys: Any, values: Any) -> bool:
+    """Whether a cache holds what keys and values are made of: one row, and a part of all keys."""
+    return bool(keys.shape[1] == values.shape[1] == 1 and keys.shape[3] != values.shape[3])
 
 
 def length_of(cached: Any) -> int:

@@ -19,7 +19,8 @@ from byhand.errors import UsageError
 from byhand.language import _
 from byhand.numbers.allowed.precisions import AUTOCAST, PLAIN, TRANSFORMERS
 
-MASK, CACHE = "attention_mask", "past_key_values"
+MASK, CACHE, KINDS = "attention_mask", "past_key_values", "token_type_ids"
+WRITTEN, WRITTEN_MASK = "decoder_input_ids", "decoder_attention_mask"
 CAST = ("bfloat16", "float16")  # formats that autocast casts to
 FEW = 0.5  # share of the modules run that are known; below it a warning says so
 SHOWN = 4  # names in a message
@@ -49,15 +50,31 @@ class Run:
         """The tokens, however they are given."""
         return self.arguments[0] if self.arguments else self.inputs.get(IDS)
 
+    @property
+    def written(self) -> Any:
+        """The tokens of the text: those of the decoder, where there is one."""
+        return self.inputs.get(WRITTEN, self.ids)
+
+    def _read(self) -> dict[str, Any]:
+        """What was read beside the text: the ids of an encoder, their mask, and kinds of tokens."""
+        found: dict[str, Any] = {"kinds": as_ids(self.inputs.get(KINDS))}
+        if WRITTEN in self.inputs:
+            mask, _pairs = given_mask(self.inputs.get(MASK), None)
+            found |= {"read_tokens": as_ids(self.ids), "read_mask": mask}
+        return found
+
     def forward(self, way: Way | None = None) -> Capture:
         """Calls the model once; sends the gradients of its loss back, where there is a way."""
-        modules, ids = self.modules, self.ids
+        modules, ids = self.modules, self.written
         inner = modules.inner
         config = getattr(inner, "config", None)
         attention = getattr(config, "_attn_implementation", None)
-        mask, pairs = given_mask(self.inputs.get(MASK), attention)
+        own = WRITTEN_MASK if WRITTEN in self.inputs else MASK
+        mask, pairs = given_mask(self.inputs.get(own), attention)
         back = None if way is None else Listener()
-        recorder = Recorder(attention, back)
+        shape = tuple(getattr(ids, "shape", ()))
+        sides = shape if len(shape) == 2 else None
+        recorder = Recorder(attention, back, sides, modules.family)
         with running(self.model, modules, recorder, self.names), _uncompiled(modules):
             result = self.model(*self.arguments, **self.inputs)
             cache = getattr(result, CACHE, None) or self.inputs.get(CACHE)
@@ -87,6 +104,7 @@ class Run:
             past=max(0, end - new),
             segments=recorder.looking.found(),
             pairs=pairs,
+            **self._read(),
         )
 
     def backward(self, goal: Goal, optimizer: Any, clip: float | None) -> Capture:

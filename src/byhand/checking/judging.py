@@ -26,6 +26,7 @@ from byhand.checking.openness import almost_anything, known_to_be_near, usual_sa
 from byhand.checking.precisions import usual_precision
 from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
 from byhand.checking.surroundings import Surroundings
+from byhand.checking.ties import Ties
 from byhand.checking.verdicts import Marked, MarkedText, Verdict
 from byhand.checking.weights import mark_weights
 from byhand.evaluate import Progress
@@ -77,7 +78,7 @@ def judge_text(
     name = _precision_name(rounding, text.claims)
     marked = MarkedText(
         text.text, text.tokens, name, tuple(lines), text.unmatched, text.label, text.marks,
-        text.readings,
+        text.readings, text.source, text.segments,
     )  # fmt: skip
     return marked, replay
 
@@ -132,6 +133,7 @@ class _Local:
     follows: bool | None
     reason: str = ""
     blank: bool = False
+    tied: str = ""  # experts with equal scores among which it chooses, in words
     above: Sequence[_Local] = ()  # the lines it is judged from, if one of them is in doubt
     doubtful: bool = False  # it does not follow, is undecided, or comes after such a line
     astray: bool = False  # it is wrong, or is judged from a wrong line
@@ -149,6 +151,7 @@ class _Judge:
         self.replay = replay
         self.order = {address: place for place, address in enumerate(replay.claimed)}
         self.found: dict[str, list[_Local]] = {}
+        self.ties = Ties(replay)
 
     def marked(
         self, *, suspects: bool, others: Sequence[ClaimedText] = (), known: Sequence[Form] = ()
@@ -188,8 +191,9 @@ class _Judge:
             return _Local(line, judged, None, why_missing(judged))
         if self._follow(self.replay.above[line.claim.address]):
             judged = _without_nan(judged, line)
+        judged, tied = self.ties.settled(line, judged)
         reason = "" if judged.follows is False else self._why_open(line, judged)
-        return _Local(line, judged, None if reason else judged.follows, reason)
+        return _Local(line, judged, None if reason else judged.follows, reason, tied=tied)
 
     def _follow(self, addresses: Iterable[str]) -> bool:
         """Whether the lines at these addresses were judged, follow and hold finite numbers."""
@@ -285,6 +289,7 @@ class _Judge:
             near=not rounds or known_to_be_near(judged, UNUSUAL),
             uses=uses,
             among=shown if told > 1 else (),
+            tied=local.tied,
         )
 
     def _verdict(self, address: str, local: _Local) -> Verdict:

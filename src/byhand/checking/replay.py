@@ -228,14 +228,15 @@ class Replay:
         """The true next tokens in exact numbers, which prove ties; none for too large a model."""
         if not pencil_sized(self.model):
             return ()
+        worked = self.exactly(["next"])["next"]
+        return () if worked.missing else worked.value
+
+    def exactly(self, wanted: Sequence[str]) -> dict[str, Worked]:
+        """Steps of the model in exact numbers, whatever the claims say."""
         from byhand.numbers.exact import Exact
 
-        plan = self.plan.only(["next"])
-        tokens, numbers = self.text.tokens, Exact()
-        read = self._source
-        steps = work_out(plan, self.model.weights, tokens, numbers, source=read, keep=("next",))
-        worked = steps["next"]
-        return () if worked.missing else worked.value
+        plan, tokens, read = self.plan.only(wanted), self.text.tokens, self._source
+        return work_out(plan, self.model.weights, tokens, Exact(), source=read, keep=wanted)
 
     def try_edit(self, edited: Plan, target: str) -> Worked:
         """The value of an edited plan at a step, from the claimed lines above it."""

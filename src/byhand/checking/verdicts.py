@@ -26,6 +26,7 @@ from byhand.checking.claims import DIRECTION, Claim, Reading, Unmatched
 from byhand.display import Shown, one_line, quoted
 from byhand.errors import AddressError, nearest
 from byhand.language import _
+from byhand.tokens import Source
 
 IN_BLOCK = re.compile(r"(?<![^.])block\.(\d+)\.")
 
@@ -113,6 +114,7 @@ class Marked:
     like: str | None = None  # the line of an earlier block with the same mistake
     blocks: tuple[int, ...] = ()  # the blocks with the same mistake, told at the first of them
     blank: bool = False  # an empty line, left to be filled in
+    tied: str = ""  # experts with equal scores among which it chooses, in words
 
     @property
     def address(self) -> str:
@@ -159,6 +161,8 @@ class MarkedText:
     label: str | None = None
     marks: Mapping[str, Fraction] = field(default_factory=dict)  # what a line is worth
     readings: tuple[Reading, ...] = ()  # how a dump was read, where names alone do not tell
+    source: Source | None = None  # what the encoder reads, where there is one
+    segments: tuple[int, ...] | None = None  # the kind of each token, where one was given
 
     def __repr__(self) -> str:
         return f"<{quoted(self.text)} in {self.precision}: {_counted(self.lines)}>"

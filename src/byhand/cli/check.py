@@ -32,7 +32,8 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, bu
         **MODEL,
         "[CLAIMS…]": later(
             "files of claims (YAML, JSON, CSV, xlsx, npz, safetensors, the text of "
-            "llama-eval-callback) or folders of golden files or of npy files; without them, the document that a built-in model comes from"
+            "llama-eval-callback) or folders of golden files or of npy files; "
+            "without them, the document that a built-in model comes from"
         ),
         "[TEXT]": later("the text; without it, the one the claims name, or the model's own"),
     },

@@ -11,8 +11,9 @@ from byhand.cli.speaking import MODEL, as_command, json_option, later
     later("the parameters of a model, to the digit"),
     later(
         "Counts the parameters of a model by component, each with its formula, with and without "
-        "biases; tied and shared ones once, buffers apart.  Of a model file it also tells how many "
-        "different numbers the weights hold."
+        "biases; tied and shared ones once, buffers apart.  Of a checkpoint it also tells how many "
+        "bits a weight takes in its files, of a model file how many different numbers the weights "
+        "hold."
     ),
     MODEL,
 )
@@ -20,16 +21,17 @@ from byhand.cli.speaking import MODEL, as_command, json_option, later
 @json_option
 def command(model: str, as_json: bool) -> int:
     """Prints the parameters of a model; returns the exit status."""
-    from byhand.cli.opening import architecture
     from byhand.cli.printing import print_data, print_parts
     from byhand.counting import count
     from byhand.document.compose.listing import inventory_parts
     from byhand.document.media.json.results import inventory_data
+    from byhand.models import is_checkpoint, open_spec, weights_of
 
-    spec, weights = architecture(model)
-    inventory = count(spec, weights, numbers=True)
+    spec, weights = open_spec(model), weights_of(model)
+    written = weights is not None and not is_checkpoint(model)
+    inventory = count(spec, weights, numbers=written)
     if as_json:
         print_data(inventory_data(inventory))
     else:
-        print_parts(inventory_parts(inventory, weights_known=weights is not None))
+        print_parts(inventory_parts(inventory, weights_known=written))
     return 0

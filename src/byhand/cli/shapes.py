@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byhand.cli.opening import architecture, opened
+from byhand.cli.opening import opened
 
 if TYPE_CHECKING:
     from byhand.model import Model
@@ -39,10 +39,10 @@ def show_shapes(
     from byhand import forward
     from byhand.backward import adjoint
     from byhand.cli.choosing import style_of
-    from byhand.models import is_checkpoint
+    from byhand.models import is_checkpoint, open_spec
     from byhand.plan import GRAD
 
-    spec, _weights = architecture(model)
+    spec = open_spec(model)
     text, source = texts
     whole = opened(model) if text is None or not is_checkpoint(model) else with_tokenizer(model)
     style = style_of(names, None if whole is None else whole.family)

@@ -29,10 +29,10 @@ SIGNS = {"exact": "", "named": "√", "enclosed": "±", "rounded": "~"}  # of th
 class Place:
     """A stage of the spine; `layer` where there are several of its kind, `back` on the way back."""
 
-    kind: str  # tokens, embedding, distances, attn, cross, mlp, final, next, loss, update
+    kind: str  # tokens, embedding, relative, attn, cross, mlp, final, next, loss, update
     layer: int | None = None
     back: bool = False
-    encoder: bool = False
+    encoder: bool = False  # a stage of the encoder's stream
 
 
 def place_of(address: str) -> Place:
@@ -43,8 +43,6 @@ def place_of(address: str) -> Place:
         return replace(place_of(own), back=True)
     if parts[0] in ("update", "before"):
         return Place("update")
-    if parts[0] == "source":
-        return Place("tokens", encoder=True)
     if parts[0] == "encoder":
         return replace(place_of(address.removeprefix("encoder.")), encoder=True)
     if parts[0] == "block":
@@ -53,8 +51,9 @@ def place_of(address: str) -> Place:
         return Place("embedding")
     if parts[0] in ("target", "loss", "targets", "losses", "mean_loss"):
         return Place("loss")
-    kinds = {"tokens": "tokens", "final": "final", "relative": "distances"}
-    return Place(kinds.get(parts[0], "next"))
+    if parts[0] == "source":
+        return Place("tokens", encoder=True)
+    return Place(parts[0] if parts[0] in ("tokens", "final", "relative") else "next")
 
 
 def places(addresses: Iterable[str]) -> Iterator[Place]:
@@ -69,25 +68,25 @@ def places(addresses: Iterable[str]) -> Iterator[Place]:
         yield place
 
 
-def stage_title(place: Place) -> str:
+def stage_title(place: Place, spec: ModelSpec | None = None) -> str:
     """The heading of a stage."""
+    if place.encoder and place.kind != "tokens":
+        whole = stage_title(replace(place, encoder=False))
+        return _("Encoder · {stage}").format(stage=whole)
     if place.back:
-        whole = stage_title(replace(place, back=False))
+        whole = stage_title(replace(place, back=False), spec)
         first = place.kind == "next"
         return _("Backward") if first else _("Backward · {stage}").format(stage=whole)
-    if place.encoder:
-        stage = stage_title(replace(place, encoder=False))
-        return _("Encoder · {stage}").format(stage=stage)
     return {
-        "tokens": _("Tokens"),
+        "tokens": _("Source") if place.encoder else _("Tokens"),
         "embedding": _("Embedding"),
-        "distances": _("Distances"),
+        "relative": _("Distances"),
         "attn": _("Block {layer} · attention"),
-        "cross": _("Block {layer} · cross-attention"),
+        "cross": _("Block {layer} · attention to the source"),
         "mlp": _("Block {layer} · MLP"),
         "final": _("Final norm"),
         "loss": _("Loss"),
-        "next": _("Next token"),
+        "next": _("Word at each place") if spec and spec.in_place else _("Next token"),
         "update": _("Update"),
     }[place.kind].format(layer=place.layer)
 
@@ -96,8 +95,16 @@ def stage_about(place: Place, spec: ModelSpec | None = None) -> str:
     """A sentence on what happens in a stage."""
     if place.kind == "attn" and spec is not None and not _asks(spec, place):
         return _about_places(place)
+    if place == Place("next") and spec is not None and spec.in_place:
+        return _(
+            "The stream of each position is compared with every word of the vocabulary. The "
+            "largest logit says which word stands there, not which comes next; softmax turns the "
+            "logits into probabilities."
+        )
     if place == Place("tokens", encoder=True):
-        return _("The encoder reads a text of its own, the source.")
+        return _(
+            "The encoder reads a text of its own, and the decoder looks at what it made of it."
+        )
     if place == Place("next") and spec is not None and spec.outputs is not None:
         return _(
             "The stream is compared with every word that the model can answer. The largest logit "
@@ -121,14 +128,11 @@ def stage_about(place: Place, spec: ModelSpec | None = None) -> str:
             "a question fits a key is a score; softmax turns a row of scores into weights "
             "that sum to 1; the weights mix what is handed on."
         ),
-        "distances": _(
-            "Each head has a score for every distance between query and key; far distances share "
-            "one. Every block adds these scores to its own."
-        ),
         "cross": _(
-            "Each position asks (q) the positions of the source: keys (k) and what is handed on "
-            "(v) are made of the encoder's stream."
+            "Each position of the text asks (q). The positions of the source are asked (k) and "
+            "hand on (v): their rows come from the end of the encoder."
         ),
+        "relative": _("How far apart two positions stand adds to their scores, in every block."),
         "mlp": _("Each position by itself: out into the hidden numbers, bent, and back."),
         "final": _("The stream is normalised once more before it is read."),
         "loss": _("How surprised the model is by the word that does come next."),
@@ -152,10 +156,9 @@ def _asks(spec: ModelSpec, place: Place) -> bool:
     return attention is None or attention.queries
 
 
-def _blocks(spec: ModelSpec, place: Place) -> tuple[BlockSpec, ...]:
-    """The blocks of the stack that a stage belongs to."""
-    side = spec.encoder if place.encoder else spec
-    return () if side is None else side.blocks
+def _blocks(spec: ModelSpec, place: Place) -> Sequence[BlockSpec]:
+    """The blocks of the stream that a stage belongs to."""
+    return spec.encoder.blocks if place.encoder and spec.encoder else spec.blocks
 
 
 def _about_places(place: Place) -> str:
@@ -179,9 +182,9 @@ def _about_backward(kind: str) -> str:
             "A norm fixes the size of a row, so what a gradient has along the row is taken out."
         ),
         "mlp": _("Back through the matrices, and times the slope of the activation between them."),
-        "distances": _("Each score of a distance gathers the gradients of the scores it was in."),
-        "cross": _("What was mixed flows back to the source, and through the scores to q."),
         "attn": _("What was mixed flows back to v, and through the weights and scores to q and k."),
+        "cross": _("What was mixed flows back to the source, and through the scores to q."),
+        "relative": _("Each score of a distance gathers the gradients of the scores it was in."),
         "embedding": _("Each row of a table gathers the gradients of the positions that took it."),
     }.get(kind, "")
 
@@ -253,7 +256,7 @@ def masked(later: bool) -> str:
 
 def masked_at(address: str) -> str:
     """Why one number is masked; its last indices are the query and the key."""
-    index = re.search(r"(?:attn|cross)\.\w+\[\d+,(\d+),(\d+)\]$", address)
+    index = re.search(r"attn\.\w+\[\d+,(\d+),(\d+)\]$", address)
     return masked(index is not None and int(index[2]) > int(index[1]))
 
 
@@ -293,8 +296,6 @@ def why_left(trace: Trace, worked: Worked) -> str:
             return _("the square root is not rational")
         case "rotate" | "sinusoid":
             return _("sines and cosines are not rational")
-        case "soft_cap":
-            return _("the hyperbolic tangent is not rational")
         case "activate":
             return _("the activation is not rational")
         case "loss":
@@ -304,8 +305,7 @@ def why_left(trace: Trace, worked: Worked) -> str:
         return _("a weight read here is not rational")
     if any(trace.steps[read].register != "exact" for read in step.reads if read in trace.steps):
         return _("another position read here has left them")
-    scaled = "scale" in step.attributes or "by" in step.attributes
-    return _("the scale is not rational") if scaled else ""
+    return _("the scale is not rational") if "scale" in step.attributes else ""
 
 
 def returns(positions: Sequence[str], kind: str | None) -> str:
@@ -349,6 +349,15 @@ def noted(kind: str) -> str:
     }[kind]
 
 
+def texts(trace: Trace) -> Iterator[tuple[str, str]]:
+    """The text of a trace, the source that an encoder reads, and the kinds of tokens."""
+    if trace.source is not None:
+        yield _("source"), printable(trace.source.text)
+    yield _("text"), printable(trace.text)
+    if trace.segments is not None:
+        yield _("segments"), " ".join(map(str, trace.segments))
+
+
 def axes_text(axes: Sequence[str], shape: Sequence[int]) -> str:
     """pos 2 × d 2; the names are those of addresses and stay as they are."""
     if axes in ((), ("one",)):
@@ -360,6 +369,9 @@ def formula_text(formula: str) -> str:
     """A formula with its words in the current language; signs and step names stay."""
     for pattern, text in (
         (r"text → ids", _("text → ids")),
+        (r"source → ids", _("source → ids")),
+        (r"what is above \+ (?P<name>\S+)", _("what is above + {name}")),
+        (r"R\[bucket of key - query\]", _("R[bucket of key - query]")),
         (r"text → id", _("text → id")),
         (r"heads side by side", _("heads side by side")),
         (r"mixed of one head · its slice of W_out", _("mixed of one head · its slice of W_out")),

@@ -31,6 +31,13 @@ UNEVEN = np.array(
 HALVES = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.float32)
 
 
+# where a scale and a scale of minima stand, and whether the minimum is taken away
+MINIMA = {
+    "Q4_1": (0, 2, False), "Q5_1": (0, 2, False), "Q2_K": (80, 82, True), "Q4_K": (0, 2, True),
+    "Q5_K": (0, 2, True),
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """One format: how many entries a block has, how many bytes it takes, what holds its numbers."""
@@ -41,6 +48,19 @@ class Type:
     dtype: np.dtype[Any]
     unpack: Callable[[Data], Data] | None = None
     plain: np.dtype[Any] | None = None  # of entries that are stored as they are
+
+
+def addends(kind: Type, blocks: Data) -> Data | None:
+    """Of entries that are scale·code + minimum, the sums of both terms' sizes; else None."""
+    if kind.name not in MINIMA:
+        return None
+    scale, least, taken_away = MINIMA[kind.name]
+    changed = blocks.copy()
+    changed[:, scale + 1] &= 0x7F  # the sign of a float16
+    changed[:, least + 1] &= 0x7F
+    if taken_away:
+        changed[:, least + 1] |= 0x80
+    return unpacked(kind, changed)
 
 
 def unpacked(kind: Type, blocks: Data) -> Data:

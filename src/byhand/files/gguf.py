@@ -16,7 +16,7 @@ from __future__ import annotations
 import mmap
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +25,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from byhand.errors import InputError
-from byhand.files.ggml import TYPES, UNREAD, Type, unpacked
+from byhand.files.ggml import MINIMA, TYPES, UNREAD, Type, addends, unpacked
+from byhand.files.ggml_slips import slips
 from byhand.files.mapped import LARGEST, at_least, bytes_of, plain_file, shown, sides
 from byhand.language import _
 from byhand.weights import Data
@@ -100,6 +101,22 @@ class Packed:
             with np.errstate(all="ignore"):  # infinite scales are told below
                 out[start : start + some] = unpacked(self.type, part)
         return self._finite(out.reshape(self.shape), out.reshape(self.shape))
+
+    @property
+    def of_two_terms(self) -> bool:
+        """Whether entries are scale·code + minimum."""
+        return self.type.name in MINIMA
+
+    def addends(self) -> Data:
+        """The sums of the sizes of an entry's terms; its own size where it has one."""
+        found = addends(self.type, self.blocks()) if self.of_two_terms else None
+        return np.abs(self.array()) if found is None else found.reshape(self.shape)
+
+    def misread(self) -> Iterator[tuple[str, Data]]:
+        """What readers make of the blocks by mistake: the mistake's name, and the numbers."""
+        if self.type.unpack is not None:
+            for name, numbers in slips(self.type, self.blocks()):
+                yield name, numbers.reshape(self.shape)
 
     def _finite(self, stored: Data, data: Data) -> Data:
         if stored.dtype.kind != "i" and (at := _first_infinite(stored)) is not None:

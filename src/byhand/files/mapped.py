@@ -16,6 +16,8 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -72,6 +74,29 @@ class Stored:
     def floats(self) -> bool:
         """Whether it holds floats that byhand reads."""
         return self.dtype in FLOATS
+
+    @property
+    def holds(self) -> np.dtype[Any]:
+        """The float format of its entries."""
+        return FLOATS[self.dtype]
+
+    @property
+    def bits(self) -> Fraction:
+        """What an entry takes in the file."""
+        return Fraction(BITS[self.dtype])
+
+    @property
+    def packed(self) -> bool:
+        """Whether its numbers have to be worked out of codes."""
+        return False
+
+    def octets(self) -> Data:
+        """The data as bytes, whatever they stand for; of entries of 8 bits, one byte each."""
+        size = prod(self.shape) * BITS[self.dtype] // 8
+        shape = self.shape if BITS[self.dtype] == 8 else (size,)
+        if not size:
+            return np.zeros(shape, np.uint8)
+        return np.frombuffer(self._bytes, np.uint8, size, self._offset).reshape(shape)
 
     def array(self) -> Data:
         """The data as a read-only view of the file; InputError unless it holds floats."""

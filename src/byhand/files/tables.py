@@ -66,7 +66,8 @@ def _head(spec: ModelSpec) -> Table:
     if (head := spec.head) is not None:
         inner = {"activation": head.activation, "norm": _norm(head.norm), "bias": head.bias}
         table["hidden"] = inner
-    return table | ({"in_place": True} if spec.in_place else {})
+    flags = {"in_place": spec.in_place, "fixed_bias": spec.fixed_bias}
+    return table | {key: True for key, said in flags.items() if said}
 
 
 def _given(values: Mapping[str, int | str | Fraction | Expression | None]) -> Table:
@@ -119,6 +120,8 @@ def fixed(value: Fraction, places: int) -> str:
 
 def _positions_and_blocks(spec: ModelSpec | EncoderSpec, dimensions: Dimensions) -> Table:
     stream: list[Any] = [] if spec.position == "none" else [spec.position]
+    if spec.position == "learned" and spec.first_row:
+        stream = [{"kind": "learned", "first_row": spec.first_row}]
     if spec.position == "sinusoidal":
         waves: Table = {"kind": "sinusoidal", "base": number_text(spec.position_base)}
         if spec.position_pairing != "interleaved":

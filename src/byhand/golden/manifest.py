@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from byhand.document.media.json.records import beside_data
 from byhand.document.media.json.trace import TraceData, proof_data, step_record
 from byhand.files.saved import EXACT, FORMAT, VERSION
 from byhand.files.tensor_file import Form
@@ -52,6 +53,7 @@ def heading(trace: Trace, names: Names, exact: bool) -> dict[str, Any]:
         "names": names.style,
         "exact": EXACT if exact else None,
         "tokens": [{"id": id, "text": trace.token(id)} for id in trace.tokens],
+        **beside_data(trace.model, trace.source, trace.segments),
     }
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # nothing is worked out here
 
 IDS = np.dtype(np.int64)
 ANGLES = np.dtype(np.float64)
-SMALL = ("tokens", "target", "next", "loss")  # always kept
+SMALL = ("tokens", "source", "target", "next", "loss")  # always kept
 MOST_TEXT = 50_000  # enclosures that are also written as text
 METADATA = {"format": FORMAT, "version": str(VERSION)}
 

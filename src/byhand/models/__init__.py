@@ -5,12 +5,13 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from byhand.errors import UsageError, nearest
+from byhand.errors import ByhandError, UsageError, nearest
 from byhand.files import read_model, read_spec
 from byhand.language import _
 from byhand.model import Model
 from byhand.options import does_not_fit
 from byhand.spec import ModelSpec
+from byhand.weights import Weights
 
 _FOLDER = Path(__file__).parent
 _BUILT_IN = (
@@ -80,6 +81,14 @@ def open_spec(name_or_path: str | Path) -> ModelSpec:
 
         return huggingface.read_spec(path)
     return read_spec(path)
+
+
+def weights_of(name_or_path: str | Path) -> Weights | None:
+    """The weights, none of them read yet; None where there are none, or none that byhand reads."""
+    try:
+        return open_model(name_or_path).weights
+    except ByhandError:  # `open_spec` reports errors of an architecture
+        return None
 
 
 def is_checkpoint(name_or_path: str | Path) -> bool:

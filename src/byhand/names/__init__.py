@@ -1,4 +1,4 @@
-"""Steps under other people's names: TransformerLens hooks and Hugging Face modules.
+"""Steps under other people's names: TransformerLens, Hugging Face modules, and engines.
 
 `ROWS` is the whole knowledge, one row a step; docs/names.md is printed from it.  A name stands for
 what the library computes at that place, up to the order of the axes, which the row tells.  Which
@@ -24,10 +24,13 @@ from fnmatch import fnmatchcase
 
 from byhand.errors import UsageError, nearest
 from byhand.language import _
+from byhand.names.derived import HUGGING_FACE, derived_pairs
+from byhand.names.engines import ENGINES, engine_pairs
 from byhand.spec import BlockSpec, ModelSpec
 
 FOREIGN = ("transformer_lens", "transformer_bridge", "gpt2", "llama", "gpt_neox")
-STYLES = ("byhand", *FOREIGN)
+# huggingface: by the names of the model's family
+STYLES = ("byhand", *FOREIGN, HUGGING_FACE, *ENGINES)
 PREFIXES = ("transformer.", "model.", "gpt_neox.")  # may be left out of a Hugging Face name
 WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _LAYER = re.compile(r"\bL(\+1)?(?!\w)")
@@ -210,6 +213,13 @@ def steps(spec: ModelSpec, known: Mapping[str, str]) -> dict[str, str]:
             for prefix in PREFIXES:
                 if name.startswith(grad + prefix):
                     found[grad + name.removeprefix(grad + prefix)] = address
+    for step, name in derived_pairs(spec.family, _layers(spec), known):
+        if step is None:
+            found.pop(name, None)  # in other families it is a step
+    found |= {name: step for step, name in _every_pair(HUGGING_FACE, spec, known)}
+    for style in ENGINES:  # where they name a module, it is as in transformers
+        for address, name in _engine_pairs(style, spec, known):
+            found.setdefault(name, address)
     return found
 
 
@@ -241,9 +251,24 @@ def names(style: str, spec: ModelSpec, known: Mapping[str, str]) -> dict[str, st
             hint=nearest(style, STYLES),
         )
     found: dict[str, str] = {}
-    for address, name in _every_pair(style, spec, known) if style in FOREIGN else ():
+    pairs = _engine_pairs if style in ENGINES else _every_pair
+    for address, name in pairs(style, spec, known) if style != "byhand" else ():
         found.setdefault(address, name)
     return found
+
+
+def _engine_pairs(
+    style: str, spec: ModelSpec, known: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """The pairs of an engine, most of them made from the module names of the family."""
+    family = spec.family if spec.family in FOREIGN else ""
+    base = family or ("gpt2" if spec.position == "learned" else "llama")
+    yield from engine_pairs(style, _pairs(base, spec, known), spec, known)
+
+
+def _layers(spec: ModelSpec) -> int:
+    """How many blocks the longer of a model's stacks has."""
+    return max(len(spec.blocks), len(spec.encoder.blocks) if spec.encoder else 0)
 
 
 def without_wrappers(name: str) -> str:
@@ -295,6 +320,10 @@ def _module_of(weight: str) -> tuple[str, str]:
 
 def _pairs(style: str, spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(address of a step, its name) in spine order; of several names the better one first."""
+    if style == HUGGING_FACE:
+        pairs = derived_pairs(spec.family, _layers(spec), known)
+        yield from ((step, name) for step, name in pairs if step is not None)
+        return
     for row in _IN:
         yield from _named(row, style, None, known)
     for layer, block in enumerate(spec.blocks):

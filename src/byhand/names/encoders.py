@@ -29,6 +29,15 @@ _BERT_BLOCK: dict[str, Place] = {
     "mlp.out": "output.dense",
     "mlp.norm": _either("output.LayerNorm"),
 }
+_BERT_OUTPUTS = {
+    "embeddings": "embed.norm.out",
+    "encoder.layer.L.attention.self": "block.L.attn.mixed",
+    "encoder.layer.L.attention.output": "block.L.attn.norm.out",
+    "encoder.layer.L.attention": "block.L.attn.norm.out",
+    "encoder.layer.L.intermediate.intermediate_act_fn": "block.L.mlp.act",
+    "encoder.layer.L.intermediate": "block.L.mlp.act",
+    "encoder.layer.L.output": "block.L.mlp.norm.out",
+}
 _UNUSED = r"embeddings\.position_ids|pooler\.dense\.(weight|bias)"  # of other tasks
 
 BERT = Names(
@@ -45,6 +54,13 @@ BERT = Names(
             piece("cls.predictions.decoder", weight=".bias"),
             piece("cls.predictions", weight=".bias"),
         ),
+    },
+    outputs={
+        **_BERT_OUTPUTS,
+        "cls.predictions.transform.transform_act_fn": "head.act",
+        "cls.predictions.transform": "head.norm.out",
+        "cls.predictions": "logits",
+        "cls": "logits",
     },
     leftovers=re.compile(
         rf"(bert\.)?({_UNUSED})|cls\.seq_relationship\.(weight|bias)|cls\.predictions\.bias"
@@ -63,6 +79,7 @@ ROBERTA = Names(
         "head.norm": "lm_head.layer_norm",
         "head_bias": (piece("lm_head.decoder", weight=".bias"), piece("lm_head", weight=".bias")),
     },
+    outputs={**_BERT_OUTPUTS, "lm_head": "logits"},
     leftovers=re.compile(rf"(roberta\.)?({_UNUSED})|lm_head\.bias"),
 )
 
@@ -77,6 +94,11 @@ ELECTRA = Names(
         "head.hidden": "generator_predictions.dense",
         "head.norm": _either("generator_predictions.LayerNorm"),
         "head_bias": piece("generator_lm_head", weight=".bias"),
+    },
+    outputs={
+        **_BERT_OUTPUTS,
+        "generator_predictions.activation": "head.act",
+        "generator_predictions": "head.norm.out",
     },
     leftovers=re.compile(rf"(electra\.)?({_UNUSED})"),
 )
@@ -105,6 +127,7 @@ DISTILBERT = Names(
         "head.norm": "vocab_layer_norm",
         "head_bias": piece("vocab_projector", weight=".bias"),
     },
+    outputs={"embeddings": "embed.norm.out", "activation": "head.act"},
     leftovers=re.compile(r"(distilbert\.)?embeddings\.position_ids"),
 )
 
@@ -149,6 +172,18 @@ T5 = Names(
     encoder_layer="encoder.block.",
     encoder_inside=_t5_block(1),
     copies=_COPIES,
+    outputs={
+        "shared": "",  # of the source and of the text, in older versions
+        "encoder.embed_tokens": "encoder.embed.token",
+        "decoder.embed_tokens": "embed.token",
+        f"encoder.{_T5_TABLE}": "",  # with the heads last
+        f"decoder.{_T5_TABLE}": "",
+        "encoder.block.L.layer.0": "encoder.block.L.attn.add",
+        "encoder.block.L.layer.1": "encoder.block.L.mlp.add",
+        "decoder.block.L.layer.0": "block.L.attn.add",
+        "decoder.block.L.layer.1": "block.L.cross.add",
+        "decoder.block.L.layer.2": "block.L.mlp.add",
+    },
     leftovers=re.compile(
         r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight"
     ),
@@ -181,7 +216,8 @@ def _bart(embedding: str, learned: bool, copies: tuple[str, ...]) -> Names:
         outside[f"{stack}embed.norm"] = f"{module}.layernorm_embedding"
         outside[f"{stack}final.norm"] = f"{module}.layer_norm"
     outside["encoder.embed.token"] = "encoder.embed_tokens"
-    tables = "" if learned else r"(model\.)?(encoder|decoder)\.embed_positions\.weight"
+    unread = [r"(encoder|decoder)\.embed_positions\.weight"] * (not learned)
+    unread += [] if copies else [r"shared\.weight"]
     return Names(
         prefix="model.",
         embedding=embedding,
@@ -193,7 +229,13 @@ def _bart(embedding: str, learned: bool, copies: tuple[str, ...]) -> Names:
         encoder_layer="encoder.layers.",
         encoder_inside=_BART_BLOCK,
         copies=copies,
-        leftovers=re.compile(tables or "(?!)"),
+        # a module of Marian and Pegasus gives the rows before they are scaled
+        outputs={
+            "shared": "",
+            "encoder.embed_tokens": "encoder.embed.token" if learned else "",
+            "decoder.embed_tokens": "embed.token" if learned else "",
+        },
+        leftovers=re.compile(rf"(model\.)?({'|'.join(unread) or '(?!)'})"),
     )
 
 
@@ -205,5 +247,6 @@ ENCODERS: Mapping[str, Names] = {
     "t5": T5,
     "bart": _bart("shared.weight", True, _COPIES),
     "marian": _bart("shared.weight", False, _COPIES),
+    "bart_apart": _bart("decoder.embed_tokens.weight", True, ()),
     "marian_apart": _bart("decoder.embed_tokens.weight", False, ()),
 }

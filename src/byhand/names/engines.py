@@ -13,9 +13,10 @@ from those of the family:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from byhand.parameters import parameters
 from byhand.spec import BlockSpec, ModelSpec, NormSpec
 
 ENGINES = ("vllm", "llama.cpp", "mlx", "flax", "onnx")
@@ -40,6 +41,7 @@ class TensorName:
 # fmt: off
 LLAMA_CPP = (
     TensorName("inp_embd", "embed.token", "pos d", "rows of the token table", "unscaled"),
+    TensorName("embd", "embed.token", "pos d", "the same in newer versions", "unscaled"),
     TensorName("inp_scaled", "embed.token", "pos d", "the same, scaled", "scaled"),
     TensorName("pos_embd", "embed.position", "pos d", "rows of the position table"),
     TensorName("inpL", "stream.0", "pos d", "what enters the first block"),
@@ -212,7 +214,44 @@ def _at(template: str, layer: int | None) -> str:
     return _LAYER.sub(lambda match: str(layer + bool(match.group(1))), template)
 
 
-# ------------------------------------------------------------------ names made from modules
+# ------------------------------------------------------------------ names that are written
+
+
+Pair = tuple[str, str]  # the address of a step, its name
+
+
+def engine_pairs(
+    style: str, modules: Iterable[Pair], spec: ModelSpec, known: Mapping[str, str]
+) -> Iterator[Pair]:
+    """(address of a step, its name in an engine); `modules` has the names of `transformers`.
+
+    What an engine has in another form (scores that are not scaled, the chosen experts alone) has no
+    name here: a name stands for the same numbers in both worlds.
+    """
+    if style == "llama.cpp":
+        for step, row in tensor_names(spec, known):
+            if "chosen" not in row.axes and not row.name.startswith("kq-"):
+                yield step, row.name
+    elif style == "onnx":
+        yield from _onnx_pairs(dict(_first(modules)), spec, known)
+    else:
+        for address, module in modules:
+            if (name := of_module(style, module)) is not None:
+                yield address, name
+            if style == "vllm" and module.endswith(".o_proj"):  # what its attention kernel gives
+                mixed = known.get(address.removesuffix(".out") + ".mixed")
+                yield from ((mixed, module.removesuffix("o_proj") + "attn"),) if mixed else ()
+            if style == "vllm" and address == "logits":
+                yield address, "logits_processor"
+
+
+def _first(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """Of several names of a step, the first."""
+    seen: set[str] = set()
+    for address, name in pairs:
+        if address not in seen:
+            seen.add(address)
+            yield address, name
 
 
 FUSED = re.compile(  # what vLLM packs, fuses or gives as a tuple: it has no name of one step
@@ -221,41 +260,79 @@ FUSED = re.compile(  # what vLLM packs, fuses or gives as a tuple: it has no nam
 )
 
 
-def of_module(style: str, module: str, op: str = "", bias: bool = False) -> str | None:
+def of_module(style: str, module: str) -> str | None:
     """An engine's name of what a module of `transformers` gives; None where it has none.
-
-    `op` is the operation of the step, `bias` whether it adds a bias: ONNX names the last operation.
 
     >>> of_module("flax", "model.layers.0.mlp")
     'intermediates/model/layers/0/mlp/__call__/0'
-    >>> of_module("onnx", "model.layers.0.mlp.down_proj", "linear", bias=True)
-    '/model/layers.0/mlp/down_proj/Add_output_0'
+    >>> of_module("mlx", "transformer.h.0.mlp"), of_module("vllm", "model.layers.0")
+    ('model.h.0.mlp', None)
     """
     if style == "mlx":
-        return "model." + module.removeprefix("transformer.") if _gpt2(module) else module
+        gpt2 = module.startswith("transformer.")
+        return "model." + module.removeprefix("transformer.") if gpt2 else module
     if style == "vllm":
         return None if FUSED.fullmatch(module) else module
-    if style == "flax":
-        return "intermediates/" + module.replace(".", "/") + "/__call__/0"
-    last = _ONNX.get(op)
-    if last is None or module == "lm_head":
-        return "logits_output" if module == "lm_head" and False else None
-    if op == "linear" and bias:
-        last = "Add"
-    return f"/{onnx_path(module)}/{last}_output_0"
-
-
-_ONNX = {"linear": "MatMul", "affine": "Mul_1", "embed": "Gather"}
-
-
-def _gpt2(module: str) -> bool:
-    return module.startswith("transformer.")
+    return "intermediates/" + module.replace(".", "/") + "/__call__/0"
 
 
 def onnx_path(module: str) -> str:
-    """A module's path in ONNX names: a number stays with the list it counts in.
+    """A module's path in ONNX names: a number stays with the list that it counts in.
 
     >>> onnx_path("model.layers.0.mlp.down_proj")
-    'model/layers.0/mlp/down_proj'
+    '/model/layers.0/mlp/down_proj'
     """
-    return re.sub(r"/(\d+)(?=/|$)", r".\1", module.replace(".", "/"))
+    return "/" + re.sub(r"/(\d+)(?=/|$)", r".\1", module.replace(".", "/"))
+
+
+ACTIVATED = {  # the last operation of an activation
+    "silu": "Mul", "relu": "Relu", "gelu": "Mul_1", "gelu_tanh": "Mul_3", "sigmoid": "Sigmoid",
+    "tanh": "Tanh",
+}  # fmt: skip
+_WITHIN = {  # operations inside attention, an MLP and a layer
+    "attn.q_rotated": "Add", "attn.k_rotated": "Add_1", "attn.weights": "Softmax",
+    "attn.mixed": "MatMul_1",
+}  # fmt: skip
+
+
+def _onnx_pairs(
+    modules: Mapping[str, str], spec: ModelSpec, known: Mapping[str, str]
+) -> Iterator[Pair]:
+    """What an operation gives that is the last one of its module, or a step inside it."""
+    sizes = {each.name for each in parameters(spec)}
+    for address, module in modules.items():
+        last = _last_operation(address, module, spec, sizes)
+        if last is not None:
+            yield address, f"{onnx_path(module)}/{last}_output_0"
+    for layer, block in enumerate(spec.blocks):
+        at = f"block.{layer}"
+        whole = modules.get(known.get(f"{at}.attn.out", ""), "")
+        inside = {f"{at}.{name}": op for name, op in _WITHIN.items()} if whole else {}
+        for name, op in inside.items():
+            if name in known and block.attention is not None and block.attention.out:
+                yield known[name], f"{onnx_path(whole.rpartition('.')[0])}/{op}_output_0"
+        down = modules.get(known.get(f"{at}.mlp.out", ""), "")
+        above = down.rpartition(".")[0]
+        if above and f"{at}.mlp.gated" in known and block.mlp and block.mlp.experts is None:
+            yield known[f"{at}.mlp.gated"], f"{onnx_path(above)}/Mul_output_0"
+        serial = not block.parallel and block.norm_place == "pre"
+        if above and serial and f"{at}.attn.add" in known:
+            yield known[f"{at}.attn.add"], f"{onnx_path(above.rpartition('.')[0])}/Add_output_0"
+
+
+def _last_operation(address: str, module: str, spec: ModelSpec, weights: set[str]) -> str | None:
+    if re.fullmatch(r"(?:.*\.)?(?:layers|h)\.\d+", module):
+        return "Add_1" if address.endswith(".mlp.add") else None
+    if address == "embed.token":
+        return "Gather"
+    if address.endswith((".norm.out", ".after.out")):
+        gain = f"{address.removesuffix('.out')}.bias"
+        return "LayerNormalization" if gain in weights else "Mul_1"
+    if address.endswith(".act"):
+        mlp = spec.blocks[int(address.split(".")[1])].mlp
+        return ACTIVATED.get(mlp.activation) if mlp is not None else None
+    if address not in weights:
+        return None
+    if module.rpartition(".")[2] in ("c_attn", "c_proj", "c_fc"):  # Conv1D
+        return "Reshape_1"
+    return "Add" if f"{address}_bias" in weights else "MatMul"

@@ -43,30 +43,42 @@ def _shared(module: str) -> dict[str, Place]:
     }
 
 
-def _family(**inside: Mapping[str, Place]) -> Names:
-    """A family like llama, with other modules in its layers."""
-    every: dict[str, Place] = {**ATTENTION, **NORMS}
-    for some in inside.values():
+def _family(
+    *inside: Mapping[str, Place],
+    shared: str = "",
+    module: str = "mlp",
+    attention: Mapping[str, Place] = ATTENTION,
+    outputs: Mapping[str, str] | None = None,
+) -> Names:
+    """A family like llama, with other modules in its layers; `module` is around the experts."""
+    every: dict[str, Place] = {**attention, **NORMS}
+    for some in (*inside, _shared(f"mlp.{shared}") if shared else {}):
         every |= some
-    return replace(LLAMA, inside=every)
+    at = f"layers.L.{module}"
+    given = {
+        f"{at}.experts": "block.L.mlp.combined block.L.mlp.out",
+        f"{at}.experts.act_fn": "",  # of one expert after the other
+        f"{at}.{shared or 'shared'}.act_fn": "block.L.mlp.shared.act",
+    }
+    return replace(LLAMA, inside=every, outputs={**given, **(outputs or {})})
 
 
 _QWEN = _experts("mlp.experts", "mlp.experts", "gate_proj", "up_proj", "down_proj")
 
 MIXTRAL = _family(
-    router={"mlp.router": ("block_sparse_moe.gate", "mlp.gate")},
-    experts=_experts("mlp.experts", "block_sparse_moe.experts", "w1", "w3", "w2"),
+    {"mlp.router": ("block_sparse_moe.gate", "mlp.gate")},
+    _experts("mlp.experts", "block_sparse_moe.experts", "w1", "w3", "w2"),
 )
 
 QWEN_MOE = _family(
-    router={"mlp.router": "mlp.gate"},
-    experts=_QWEN,
-    shared={**_shared("mlp.shared_expert"), "mlp.shared.score": "mlp.shared_expert_gate"},
+    {"mlp.router": "mlp.gate", "mlp.shared.score": "mlp.shared_expert_gate"},
+    _QWEN,
+    shared="shared_expert",
 )
 
 GRANITE_MOE = _family(
-    router={"mlp.router": ("block_sparse_moe.router.layer", "block_sparse_moe.router")},
-    experts={
+    {"mlp.router": ("block_sparse_moe.router.layer", "block_sparse_moe.router")},
+    {
         ours: (piece(f"block_sparse_moe.{module}", *each.rules), each)
         for (ours, (each,)), module in zip(
             _stacked("block_sparse_moe.experts").items(),
@@ -74,12 +86,13 @@ GRANITE_MOE = _family(
             strict=True,
         )
     },
+    module="block_sparse_moe",
+    outputs={"embed_tokens": ""},  # multiplied behind the module
 )
 
 GPT_OSS = _family(
-    sinks={"attn.sinks": piece("self_attn", weight=".sinks")},
-    router={"mlp.router": "mlp.router"},
-    experts={
+    {"attn.sinks": piece("self_attn", weight=".sinks"), "mlp.router": "mlp.router"},
+    {
         ours: piece(each.module, *each.rules, Turned(), weight="", bias="_bias")
         for ours, (each,) in _stacked("mlp.experts", "turn").items()
     },
@@ -90,10 +103,10 @@ _SIGMOID: Mapping[str, Place] = {
     "mlp.choice_bias": piece("mlp.gate", weight=".e_score_correction_bias"),
 }
 
-GLM_MOE = _family(router=_SIGMOID, experts=_QWEN, shared=_shared("mlp.shared_experts"))
+GLM_MOE = replace(_family(_SIGMOID, _QWEN, shared="shared_experts"), further=True)
 
-DEEPSEEK = _family(
-    latent={
+_LATENT = _family(
+    {
         "attn.q_latent": "self_attn.q_a_proj",
         "attn.q_latent_norm": "self_attn.q_a_layernorm",
         "attn.q_wide": ("self_attn.q_b_proj", "self_attn.q_proj"),
@@ -101,10 +114,13 @@ DEEPSEEK = _family(
         "attn.kv_latent_norm": "self_attn.kv_a_layernorm",
         "attn.kv_wide": "self_attn.kv_b_proj",
     },
-    router=_SIGMOID,
-    experts=_QWEN,
-    shared=_shared("mlp.shared_experts"),
+    _SIGMOID,
+    _QWEN,
+    shared="shared_experts",
+    attention={name: ATTENTION[name] for name in ("attn.norm", "attn.out")},
 )
+
+DEEPSEEK = replace(_LATENT, further=True)
 
 MIXTURES: Mapping[str, Names] = {
     "mixtral": MIXTRAL,

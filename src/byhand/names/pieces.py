@@ -16,13 +16,15 @@ file, and every part is a view of the file wherever strides can say it.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from byhand.parameters import Parameter
 from byhand.spec import AttentionSpec
 
-EXPERT = "{expert}"  # in a file's name: the number of the expert
+NUMBER = re.compile(r"\{\w+\}")  # in a name: of each expert, or of each head
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +207,26 @@ def piece(module: str, *rules: Rule, weight: str = ".weight", bias: str = ".bias
 class Source:
     """Where one parameter is: the name of a file's tensor, and the rules that lead to it.
 
-    A name with `{expert}` is one for each expert.
+    A name with `{expert}` or `{head}` is one for each: the parameter is stacked of them.
     """
 
     file: str
     rules: tuple[Rule, ...] = ()
 
+    @property
+    def stacked(self) -> bool:
+        """Whether the parameter is stacked of several tensors."""
+        return NUMBER.search(self.file) is not None
+
+    def files(self, count: int) -> Iterator[str]:
+        """The names of the tensors: one, or so many as there are experts or heads."""
+        if not self.stacked:
+            return iter((self.file,))
+        return (NUMBER.sub(str(number), self.file) for number in range(count))
+
     def forms(self, form: Form, attn: AttentionSpec | None) -> list[Form]:
         """The forms from the parameter, or that of one expert, to the file's tensor."""
-        if EXPERT in self.file:
+        if self.stacked:
             form = replace(form, shape=form.shape[1:], axes=form.axes[1:])
         found = [form]
         for rule in self.rules:

@@ -13,7 +13,7 @@ writes it: layout "in_out" is x·W, "out_in" is W·x.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
@@ -123,6 +123,15 @@ class Numbers(Adjoints, ABC):
 
     def admit_frequencies(self, data: Any) -> Array:
         """Given frequencies of RoPE; floats keep them finer, for products with large positions."""
+        return self.admit(data)
+
+    def admit_weight(
+        self, data: Any, stored: str | None = None, addends: Callable[[], Any] | None = None
+    ) -> Array:
+        """A weight whose file keeps it in the format `stored`, such as F16 or Q4_K.
+
+        `addends` gives the sums of the sizes of an entry's two terms, where it has two.
+        """
         return self.admit(data)
 
     @abstractmethod

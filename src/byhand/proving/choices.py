@@ -78,7 +78,9 @@ class _Settling:
     def _by_weights(self, worked: Worked, position: int, candidates: Sequence[int]) -> Row | None:
         """The first of candidates that are tied, since their scores are made alike."""
         step = worked.step
-        if "groups" in step.attributes or not self._alike(step.inputs["x"], candidates):
+        if "groups" in step.attributes or not made_alike(
+            self.plan, self.weights, step.inputs["x"], candidates
+        ):
             return None
         row = [int(worked.at((position, expert)).mid == 1) for expert in range(step.shape[-1])]
         for expert in candidates:
@@ -86,21 +88,6 @@ class _Settling:
         for expert in candidates[: step.attributes["count"] - sum(row)]:
             row[expert] = 1
         return row
-
-    def _alike(self, address: str, experts: Sequence[int]) -> bool:
-        """Whether these columns of a step are made of the same numbers in the same way."""
-        step = self.plan[address]
-        match step.op:
-            case "linear":
-                return same_rows(step, self.weights, experts)
-            case "affine":
-                names = (step.inputs[role] for role in ("gain", "bias") if role in step.inputs)
-                every = (self.weights[name.removeprefix(WEIGHT)].data for name in names)
-                alike = all(_equal([data[expert] for expert in experts]) for data in every)
-                return alike and self._alike(step.inputs["x"], experts)
-            case "activate" | "softmax":
-                return self._alike(step.inputs["x"], experts)
-        return False
 
     def _by_exact_numbers(self, step: Step, position: int, notes: list[Note]) -> Row | None:
         """The choice of exact numbers, with what they say of it."""
@@ -111,6 +98,28 @@ class _Settling:
             return None
         notes += [note for note in worked.notes if note.index == (position,)]
         return [int(worked.at((position, expert))) for expert in range(step.shape[-1])]
+
+
+def made_alike(
+    plan: Plan, weights: Mapping[str, Tensor], address: str, outputs: Sequence[int]
+) -> bool:
+    """Whether columns of a step are equal whatever it reads: they are made alike of equal weights.
+
+    True is a proof; columns of which it is not true may be equal for another reason.
+    """
+    step = plan[address]
+    match step.op:
+        case "linear":
+            return same_rows(step, weights, outputs)
+        case "affine":
+            names = (step.inputs[role] for role in ("gain", "bias") if role in step.inputs)
+            every = (weights[name.removeprefix(WEIGHT)].data for name in names)
+            if not all(_equal([data[output] for output in outputs]) for data in every):
+                return False
+            return made_alike(plan, weights, step.inputs["x"], outputs)
+        case "activate" | "softmax":
+            return made_alike(plan, weights, step.inputs["x"], outputs)
+    return False
 
 
 def same_rows(step: Step, weights: Mapping[str, Tensor], outputs: Sequence[int]) -> bool:
@@ -137,4 +146,9 @@ def _with_rows(worked: Worked, rows: Mapping[int, Row]) -> Any:
     numbers, kept, marks = worked.numbers, np.ones(worked.step.shape), np.zeros(worked.step.shape)
     for position, row in rows.items():
         kept[position], marks[position] = 0.0, row
-    return numbers.add(numbers.multiply(worked.value, numbers.admit(kept)), numbers.admit(marks))
+    if len(rows) < len(open_rows(worked)):
+        left = numbers.multiply(worked.value, numbers.admit(kept))
+        return numbers.add(left, numbers.admit(marks))
+    for place in map(tuple, np.argwhere(kept)):
+        marks[place] = float(worked.at(place).mid)
+    return numbers.admit(marks)

@@ -14,6 +14,7 @@ import torch
 from flint import arb, ctx, fmpz
 
 from byhand.numbers.enclosed.limbs.arithmetic import Digits, from_integers, to_integers
+from oracles.vocabulary import KINDS
 
 LONG = os.environ.get("BYHAND_LONG") == "1"
 
@@ -24,6 +25,7 @@ FUNCTIONS: dict[str, Callable[[arb], arb]] = {
         x / (1 + (-(8 / arb.pi()).sqrt() * (x + arb(44715) / 1000000 * x * x * x)).exp())
     ),
     "silu": lambda x: x / (1 + (-x).exp()),
+    **{kind: KINDS[kind] for kind in ("quick_gelu", "gelu_fast", "gelu_bloom", "sigmoid", "tanh")},
     "reciprocal": lambda x: 1 / x,
     "root": arb.sqrt,
     "sin": arb.sin,

@@ -331,7 +331,7 @@ def test_an_infinite_radius_claims_nothing_and_spoils_nothing_else(random: Any) 
 # ------------------------------------------------------------------ activations and the end
 
 
-@pytest.mark.parametrize("kind", sorted(SLOPES))
+@pytest.mark.parametrize("kind", ["gelu", "gelu_tanh", "identity", "relu", "silu"])
 @pytest.mark.parametrize("size", [0.5, 6.0, 2.0**-30])
 def test_activate(random: Any, radius: float | None, kind: str, size: float) -> None:
     x = Pair(random, (3, 8), radius, size)
@@ -342,13 +342,14 @@ SLOPE_OF: dict[str, Callable[[arb], arb]] = {
     "gelu": lambda x: (
         (1 + (x / arb(2).sqrt()).erf()) / 2 + x * (-x * x / 2).exp() / (2 * arb.pi()).sqrt()
     ),
-    "gelu_tanh": lambda x: _slope_of_gelu_tanh(x),
+    "gelu_tanh": lambda x: _slope_of_gelu_tanh(x, (2 / arb.pi()).sqrt()),
+    "gelu_fast": lambda x: _slope_of_gelu_tanh(x, arb(fmpq(7978845608, 10**10))),
+    "gelu_bloom": lambda x: _slope_of_gelu_tanh(x, arb(fmpq(79788456, 10**8))),
     "silu": lambda x: 1 / (1 + (-x).exp()) * (1 + x / (1 + x.exp())),
 }
 
 
-def _slope_of_gelu_tanh(x: arb) -> arb:
-    root = (2 / arb.pi()).sqrt()
+def _slope_of_gelu_tanh(x: arb, root: arb) -> arb:
     u = root * (x + arb(44715) / 1000000 * x**3)
     return (1 + u.tanh()) / 2 + x / 2 * (1 - u.tanh() ** 2) * root * (
         1 + 3 * arb(44715) / 1000000 * x * x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise
 from random import Random
 
@@ -14,7 +15,7 @@ from byhand.numbers.enclosed.balls.slopes import BENT, SLOPES
 from byhand.numbers.forms.exponential import RELATIVE, logarithm, power, power_above, power_below
 from byhand.numbers.forms.normal import normal_share
 from byhand.numbers.forms.rounding import FLOOR
-from byhand.numbers.forms.smooth import FUNCTIONS, SLOPE_ERROR
+from byhand.numbers.forms.smooth import FUNCTIONS, RISING, SLOPE_ERROR
 
 ENDS = [0.0, -0.0, 5e-324, -5e-324, 1e-300, 2.0**-53, -(2.0**-53), 709.0, 708.9999, -700.0, -699.9]
 
@@ -91,11 +92,27 @@ def test_an_activation_falls_up_to_its_least_value_and_then_rises(kind: str) -> 
     """f′ has the sign of -1 below `least` and of 1 above, proven by balls on -12 … 12."""
     known, slope = FUNCTIONS[kind], SLOPES[kind]()
     first, last = known.least
-    assert float(BENT[kind].p) / float(BENT[kind].q) <= known.bent
+    # quick_gelu(x) is silu(1.702·x)/1.702, so that its slopes change 1.702 times as fast
+    steep, of = (Fraction(1702, 1000), "silu") if kind == "quick_gelu" else (Fraction(1), kind)
+    assert steep * Fraction(int(BENT[of].p), int(BENT[of].q)) <= Fraction(known.bent)
     with ctx.workprec(64):
         assert slope(arb(first)) < 0 < slope(arb(last))
         assert signs(slope, arb(-12), arb(first), -1)
         assert signs(slope, arb(last), arb(12), 1)
+
+
+@pytest.mark.parametrize("kind", RISING)
+def test_sigmoid_and_tanh_are_within_their_bounds(kind: str) -> None:
+    """Their values, slopes, and how fast slopes change: |f″| is largest where f‴ is 0."""
+    known, value, slope = RISING[kind], ACTIVATIONS[kind](), SLOPES[kind]()
+    x = np.array([*np.linspace(-45, 45, 400), -1e300, -800, 0, 800, 1e300, 1e-300, 2.0**-17, 1e-5])
+    found, errors, slopes = known.at(x)
+    with ctx.workprec(4096):
+        for n, number in enumerate(x.tolist()):
+            assert abs(value(arb(number)) - found[n]) <= errors[n] < 1e-14
+            assert abs(slope(arb(number)) - slopes[n]) < SLOPE_ERROR
+        steepest = {"sigmoid": 1 / (6 * arb(3).sqrt()), "tanh": 4 / (3 * arb(3).sqrt())}
+        assert known.bent * 0.98 < steepest[kind] < known.bent
 
 
 def signs(slope: object, low: arb, high: arb, sign: int, depth: int = 0) -> bool:

@@ -43,8 +43,8 @@ def kind_readings(product: Product) -> Iterator[Reading]:
     """The one way in which the whole matrix differs, if there is one."""
     if product.count < LEAST or not len(product.sample):
         return
-    for read in (_reordered, cut_readings, _levelled, _grouped, _shifted, block_readings,
-                 offset_readings, _of_another, more_kinds):  # fmt: skip
+    for read in (_reordered, cut_readings, _levelled, _grouped, _shifted,
+                 block_readings, offset_readings, _of_another, more_kinds):  # fmt: skip
         found = list(read(product))
         yield from found
         if any(not isinstance(each, Description) for each in found):

@@ -2,7 +2,7 @@
 
 With few positions a matrix cannot be solved for as a whole.  So the readings look for a matrix that
 differs in little: entries, rows, columns (`matrix_lines`), groups, orders and levels
-(`matrix_kinds`), the bias (`biases`).
+(`matrix_kinds`), the bias (`biases`); or for one that was unpacked wrongly (`matrix_packing`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from byhand.checking.differences.difference import Description, Difference, Read
 from byhand.checking.differences.entering import entering_readings
 from byhand.checking.differences.matrix_kinds import kind_readings
 from byhand.checking.differences.matrix_lines import line_readings
+from byhand.checking.differences.matrix_packing import packing_readings
 from byhand.checking.differences.product import Product
 from byhand.language import _
 
@@ -25,7 +26,7 @@ def product_readings(difference: Difference) -> Iterator[Reading]:
     product = Product.of(difference)
     if product is None or product.count < 2:
         return
-    for read in (bias_readings, line_readings, kind_readings, entering_readings):
+    for read in (packing_readings, bias_readings, line_readings, kind_readings, entering_readings):
         found = list(read(product))
         yield from found
         if any(not isinstance(each, Description) for each in found):

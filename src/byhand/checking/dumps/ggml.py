@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,10 +48,22 @@ def is_ggml(view: View) -> bool:
     return len(kinds & _KINDS) >= 2 or "result_output" in view.entries
 
 
+def precision_of(view: View) -> str | None:
+    """The usual precision of llama.cpp on a file of its own; None: this is another dump or model.
+
+    With flash attention, there are no scores and no shares to dump.
+    """
+    if Path(view.model.source).suffix.lower() != ".gguf" or not is_ggml(view):
+        return None
+    apart = any(name.startswith(("kq-", "kq_soft_max")) for name in view.entries)
+    attends = any(name.startswith(("kqv", "attn_out")) for name in view.entries)
+    return "float32+ggml" + "+flash" * (attends and not apart)
+
+
 def read_ggml(entry: Entry, view: View) -> Read | None:
     """What a tensor of llama.cpp is read as; None where the name is none of its names."""
     if NO_NAME.fullmatch(entry.name):
-        return [] if is_ggml(view) else None
+        return [aside(entry, no_name())] if is_ggml(view) else None
     match = _NAME.fullmatch(entry.name)
     if match is None or match["kind"] not in _KINDS or not is_ggml(view):
         return None
@@ -66,6 +79,11 @@ def read_ggml(entry: Entry, view: View) -> Read | None:
     if row.axes.startswith("pos chosen"):
         return _of_the_chosen(entry, row, layer or "0", view)
     return _arranged(entry, row.address, row, view)
+
+
+def no_name() -> str:
+    """Why a tensor that the graph did not name is left aside."""
+    return _("llama.cpp has no name for it: it is on the way to another tensor")
 
 
 def _without_a_step(kind: str) -> str:
@@ -182,7 +200,7 @@ def _which(entry: Entry, name: str, steps: tuple[str, str | None, bool], view: V
         )
     if mine == times[-1] and turned is not None:
         return turned
-    return None if biased and mine == times[0] and flat else product
+    return None if biased and mine == times[0] and len(times) > 2 else product
 
 
 def _can_be_flat(entry: Entry, view: View, product: str) -> bool:
@@ -256,6 +274,18 @@ def _decided(view: View, width: int) -> bool | None:
     return None
 
 
+def nearer_apart(entry: Entry, address: str, view: View) -> Entry:
+    """Keys or queries of the other order of pairs, reordered; decided in the first block."""
+    attn = view.plan.spec.blocks[int(address.split(".")[1])].attention
+    rotary = None if attn is None else attn.rotary
+    if rotary is None or rotary.pairing != "half" or not address.endswith("_rotated"):
+        return entry
+    if "cache" not in view.decided:
+        true, apart = view.true(address), _apart(entry, rotary.width)
+        view.decided["cache"] = true is not None and _off(apart, true) < _off(entry, true)
+    return _apart(entry, rotary.width) if view.decided["cache"] else entry
+
+
 def _off(entry: Entry, true: npt.NDArray[np.float64]) -> float:
     """How far the claimed numbers typically are from the true ones."""
     apart = np.abs(entry.values.astype(np.float64) - true)
@@ -318,7 +348,7 @@ def _of_the_chosen(entry: Entry, row: TensorName, layer: str, view: View) -> Rea
     if step.axes[-1] == "expert":  # (pos, expert)
         values, claimed, wide = values[..., 0], claimed[..., 0], wide[..., 0]
     else:  # (expert, pos, …)
-        values, claimed, wide = (each.swapaxes(0, 1) for each in (values, claimed, wide))
+        values, claimed, wide = values.swapaxes(0, 1), claimed.swapaxes(0, 1), wide.swapaxes(0, 1)
     how = _("of the chosen experts, in the order of ffn_moe_topk")
     changed = replace(entry, values=values, claimed=claimed, slack=wide)
     return [called(changed, row.address, how)]

@@ -69,7 +69,8 @@ class Rule:
             cut = columns(found, widths)
             if cut is None:
                 return [self._misfit(entry, " + ".join(map(str, widths)))]
-            pieces, _none = cut, told.append(_("cut into {count}").format(count=len(cut)))
+            pieces = cut
+            told.append(_("cut into {count}").format(count=len(cut)))
         read: Read = []
         for piece, address, name in zip(pieces, addresses, filled, strict=True):
             placed = self._placed(piece, address, name, view)
@@ -209,7 +210,8 @@ def _table(file: str, key: str, given: Any, depth: int = 0) -> Any:
 
 def _map(table: Table) -> NameMap:
     names = table.get("names")
-    first, skip = 0, ()
+    first = 0
+    skip: tuple[str, ...] = ()
     if names is None:
         names = table
     else:

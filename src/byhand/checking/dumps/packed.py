@@ -3,8 +3,9 @@
 Their modules are called as those of `transformers`, but
 
     qkv_proj, gate_up_proj   give q, k and v (gate and up) side by side
-    a norm                   is given what is added and the residual: it gives (normed, their sum)
-    a layer                  gives (what the MLP adds, the stream before it): their sum is the stream
+    a norm                   reads what is added and the residual, and gives (normed, their sum)
+    a layer                  gives (what the MLP adds, the stream before that): the stream is
+                             their sum
     rotary_emb               gives (q, k) after RoPE
     attn                     is the attention kernel: what it gives goes into o_proj
     act_fn                   gives act(gate) · up
@@ -25,20 +26,24 @@ from byhand.checking.dumps.view import LAYER, Read, View, aside, called, columns
 from byhand.language import _
 from byhand.names import without_wrappers
 
-_MEMBER = re.compile(r"(?P<module>.+?)(?:\.output)?(?:[./]|\[)(?P<place>[01])\]?")
+_MEMBER = re.compile(
+    r"(?P<module>.+?)(?:(?:\.output)?[./](?P<place>[01])|\.output\[(?P<other>[01])\])"
+)
 _SIGNS = re.compile(
-    r".*\.(?:self_attn|attn|attention)\.attn|logits_processor|.*\.mlp\.experts|.*\.mla_attn"
-    r"|.*norm[./\[][1]\]?|.*\.rotary_emb[./\[][01]\]?"
+    r".*\.(?:self_attn|attn|attention)\.attn|logits_processor|.*\.mla_attn"
+    r"|.*norm(?:\.output)?[./]1|.*\.rotary_emb(?:\.output)?[./][01]"
 )
 _PACKED = re.compile(r".*\.(?:qkv_proj|gate_up_proj|fused_qkv_a_proj)")
 
 
 def is_packed(view: View) -> bool:
     """Whether the dump looks like one of vLLM or SGLang."""
-    names = [without_wrappers(name) for name in view.entries]
-    return any(map(_SIGNS.fullmatch, names)) or (
-        any(name.endswith(".act_fn") for name in names) and any(map(_PACKED.fullmatch, names))
-    )
+    if "packed" not in view.decided:
+        names = [without_wrappers(name) for name in view.entries]
+        fused = any(name.endswith((".act_fn", ".mlp.experts")) for name in names)
+        signs = any(map(_SIGNS.fullmatch, names))
+        view.decided["packed"] = signs or (fused and any(map(_PACKED.fullmatch, names)))
+    return bool(view.decided["packed"])
 
 
 def read_packed(entry: Entry, view: View) -> Read | None:
@@ -49,8 +54,10 @@ def read_packed(entry: Entry, view: View) -> Read | None:
         found = [read for at, each in enumerate(members) for read in _member(each, name, at, view)]
         return found or None
     match = _MEMBER.fullmatch(name)
-    if match is not None and (found := _member(entry, match["module"], int(match["place"]), view)):
-        return found
+    if match is not None:
+        place = int(match["place"] or match["other"] or 0)
+        if found := _member(entry, match["module"], place, view):
+            return found
     return _module(entry, name, view)
 
 
@@ -78,9 +85,11 @@ def _member(entry: Entry, module: str, place: int, view: View) -> Read:
 
     if last == "rotary_emb" and at:
         return as_step(view.first(f"{at}.attn.{'qk'[place]}_rotated"))
-    if _PACKED.fullmatch(module) or module.endswith(("_proj", ".experts")):
+    if _PACKED.fullmatch(module) or last == "experts":
         return (_module(entry, module, view) or []) if place == 0 else []
     address = view.module(module)
+    if last.endswith("_proj") and address is not None:  # (the product, a bias that is not added)
+        return [called(entry, address, style=FLAT)] if place == 0 else []
     if address is None:
         return []
     if view.plan.known.get(f"{at}.attn.out") == address:  # (out, weights) of eager attention
@@ -117,9 +126,11 @@ def _deferred(entry: Entry, module: str, view: View) -> bool:
     if whole is not None and whole.beside:
         shapes += [whole.values.shape, whole.beside[0].shape]
         return len(set(shapes)) == 1
-    both = [view.entries.get(f"{module}{sign}") for sign in (".0", ".1")]
-    both = both if all(both) else [view.entries.get(f"{module}{sign}") for sign in ("[0]", "[1]")]
-    return all(each is not None and each.values.shape == entry.values.shape for each in both)
+    for before, behind in ((".", ""), ("/", ""), (".output.", ""), (".output[", "]")):
+        both = [view.entries.get(f"{module}{before}{place}{behind}") for place in (0, 1)]
+        if all(each is not None and each.values.shape == entry.values.shape for each in both):
+            return True
+    return False
 
 
 def _module(entry: Entry, module: str, view: View) -> Read | None:

@@ -2,7 +2,7 @@
 
     intermediates/model/layers/0/mlp/__call__/0     Flax, as capture_intermediates nests it
     params/model/layers/0/mlp/up_proj/kernel        its weights: kernels are (in, out)
-    /model/layers.0/mlp/up_proj/MatMul_output_0     ONNX, as torch.onnx names what an operation gives
+    /model/layers.0/mlp/up_proj/MatMul_output_0     ONNX: what an operation of torch.onnx gives
 
 Of the operations inside a module, those that are steps are read: a product with its bias, the parts
 of a norm, scores, weights and mixed values of attention, sums of the stream.
@@ -17,17 +17,14 @@ import numpy as np
 from byhand.checking.claims import Entry
 from byhand.checking.dumps.view import LAYER, Read, View, aside, called, moved
 from byhand.language import _
+from byhand.names.engines import ACTIVATED
 from byhand.plan import WEIGHT
 
 _OPERATION = re.compile(
-    r"/?(?P<path>.+)/(?P<op>[A-Za-z]+)(?:_(?P<time>\d{1,4}))?_output_(?P<out>\d{1,2})"
+    r"/?(?:(?P<path>.+)/)?(?P<op>[A-Za-z]+)(?:_(?P<time>\d{1,4}))?_output_(?P<out>\d{1,2})"
 )
 _WRAPPING = ("intermediates", "params", "__call__")
 _KEPT = {"kernel": "weight", "embedding": "weight", "scale": "weight", "bias": "bias"}
-_ACTIVATED = {  # the last operation of an activation
-    "silu": "Mul", "relu": "Relu", "gelu": "Mul_1", "gelu_tanh": "Mul_3", "sigmoid": "Sigmoid",
-    "tanh": "Tanh",
-}  # fmt: skip
 _RMS = {"Mul_1": "out", "Mul": "normalized", "Sqrt": "rms", "ReduceMean": "mean_square",
         "SimplifiedLayerNormalization": "out"}  # fmt: skip
 _LAYER_NORM = {"LayerNormalization": "out", "Add_1": "out", "Div": "normalized", "Sqrt": "std",
@@ -51,7 +48,7 @@ def module_path(name: str) -> str | None:
 def read_path(entry: Entry, view: View) -> Read | None:
     """What an entry under a path is read as; None where the path leads nowhere."""
     match = _OPERATION.fullmatch(entry.name)
-    if match is not None:
+    if match is not None and entry.name.startswith("/"):
         return _operation(entry, match, view)
     if (found := _flax_weight(entry, view)) is not None:
         return found
@@ -83,18 +80,23 @@ def _flax_weight(entry: Entry, view: View) -> Read | None:
 
 def _operation(entry: Entry, match: re.Match[str], view: View) -> Read | None:
     """What one operation inside a module gives."""
-    path = match["path"].strip("/").replace("/", ".")
+    path = (match["path"] or "").strip("/").replace("/", ".")
     op = match["op"] + (f"_{match['time']}" if match["time"] else "")
     layer = LAYER.search(path)
     address = view.module(path)
-    if address is None and not layer:
-        return None
+    if entry.problem is not None:  # no floats: shapes and masks on the way
+        return [aside(entry, no_step())]
     found = _step(op, path, address, f"block.{layer[1]}" if layer else "", view)
     if found is None:
-        return [aside(entry, _("an operation inside a module, which is no step here"))]
+        return [aside(entry, no_step())]
     how = _("what {op} gives inside {module}").format(op=op, module=_any_layer(path))
     how = "" if view.known(path) == found else how
     return [called(entry, found, how, style="" if _square(found, view) else "huggingface")]
+
+
+def no_step() -> str:
+    """Why what an operation gives is left aside."""
+    return _("an operation of the graph, which is no step here")
 
 
 def _square(address: str, view: View) -> bool:
@@ -127,7 +129,7 @@ def _step(op: str, path: str, address: str | None, at: str, view: View) -> str |
         product = "Add" if "bias" in step.inputs else "MatMul"
         return address if op in (product, "Gemm", "Reshape_1") else None
     if step.op == "activate":
-        return address if op == _ACTIVATED.get(step.attributes["kind"]) else None
+        return address if op == ACTIVATED.get(step.attributes["kind"]) else None
     norm = address.removesuffix(".out").removesuffix(".normalized")
     names = _RMS if view.has(f"{norm}.rms") else _LAYER_NORM
     part = names.get(op)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
-from byhand.checking.dumps import NameMap, View, reread
+from byhand.checking.dumps import NameMap, Text, View, precision_of, reread
 from byhand.checking.matches.choices import marked_ids
 from byhand.checking.matches.layouts import Part, Turn, as_it_is, part_of, turn_for
 from byhand.checking.matches.learned import (
@@ -55,7 +55,7 @@ from byhand.worked import ABSENT_AS
 
 IDS = ("tokens", "source", "target", "next")  # steps whose values are token ids
 LOSS, MEAN_LOSS = "loss", "mean_loss"
-SHARED = "embed.position"  # one row may hold for the whole batch
+SHARED = ("embed.position", "encoder.embed.position")  # one row may hold for the whole batch
 
 
 def match(
@@ -63,10 +63,10 @@ def match(
     model: Model,
     text: str | None = None,
     target: str | None = None,
-    names: NameMap | None = None,
     *,
     source: str | None = None,
     segments: Sequence[int] | None = None,
+    names: NameMap | None = None,
 ) -> tuple[ClaimedText, ...]:
     """Every claim of the sheet at its address, one ClaimedText for each text of the sheet.
 
@@ -87,7 +87,8 @@ def match(
     aside = {each.name for each in matching.unmatched}
     claims = [each for each in sheet.entries
               if not names_the_text(each) and each.name not in aside]  # fmt: skip
-    entries, left = reread(claims, _view(known, rows[0], claims), names)
+    view = _view(known, rows, claims)
+    entries, left = reread(claims, view, names)
     matching.unmatched += left
     for entry in entries:
         matching.add(entry)
@@ -106,7 +107,7 @@ def match(
             ),
             unmatched=tuple(matching.unmatched),
             target=goal,
-            precision=sheet.precision,
+            precision=sheet.precision or precision_of(view),
             label=sheet.label,
             positions=row.positions,
             masks=row.masks,
@@ -125,16 +126,22 @@ def match(
     return (side_by_side(found, model, {step.address: step.axes for step in known.plan}),)
 
 
-def _view(known: Known, row: Row, entries: list[Entry]) -> View:
+def _view(known: Known, rows: tuple[Row, ...], entries: list[Entry]) -> View:
     """What the dump is read against: the plan of its width, and the names that are known."""
 
     def address(name: str) -> str | None:
         found = known.look_up(name)
         return None if found is None else found.address
 
-    tokens = (*row.tokens[:1] * row.before, *row.tokens, *row.tokens[:1] * row.behind)
     named = {entry.name: entry for entry in entries}
-    return View(known.model, known.plan, tokens, named, address)
+    return View(known.model, known.plan, text_of(rows), named, address)
+
+
+def text_of(rows: tuple[Row, ...]) -> Text | None:
+    """The text of a dump that has one, without padding and with every block's own mask."""
+    row = rows[0]
+    alone = len(rows) == 1 and not (row.before or row.behind) and row.masks is None
+    return Text(row.tokens, row.positions) if alone else None
 
 
 def _target(
@@ -212,9 +219,8 @@ class _Matching:
             self._leave_aside(entry, error.message, error.hint, True)
 
     def _leave_aside(self, entry: Entry, reason: str, hint: str | None, misfit: bool) -> None:
-        self.unmatched.append(
-            Unmatched(entry.said or entry.name, entry.source, reason, hint, misfit)
-        )
+        said = entry.said or entry.name
+        self.unmatched.append(Unmatched(said, entry.source, reason, hint, misfit))
 
     def _claims(self, entry: Entry) -> Iterator[tuple[int, Claim]]:
         named, found = self._found(entry)
@@ -346,7 +352,7 @@ def _fitted(entry: Entry, part: Part, found: Found, batch: int) -> Turn | None:
     if excess:
         shape = (shape[0] - excess,)
     if found.step:
-        turn = turn_for(shape, part, found.style, batch, shared=found.address == SHARED)
+        turn = turn_for(shape, part, found.style, batch, shared=found.address in SHARED)
     else:
         turn = as_it_is(shape, part)
     if turn is None:
@@ -440,4 +446,4 @@ def _claim(
     )
 
 
-__all__ = ["match", "plan_for"]
+__all__ = ["match", "plan_for", "text_of"]

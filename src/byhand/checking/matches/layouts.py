@@ -24,7 +24,7 @@ from byhand.language import _
 
 Layout = tuple[tuple[str, ...], ...]
 BATCH = "batch"
-HEADS = ("head", "kv_head", "expert")
+HEADS = ("head", "kv_head", "expert", "one_head")
 PLACES = ("pos", "source")  # the axes of positions beside heads
 ONE = "one"  # the axis of a loss
 
@@ -125,7 +125,7 @@ def _rows(layout: Layout) -> bool:
 def _orders(axes: tuple[str, ...], style: str) -> tuple[Layout, ...]:
     ours: Layout = tuple((axis,) for axis in axes)
     if len(axes) < 2 or axes[0] not in HEADS or axes[1] not in PLACES:
-        return (ours, (*ours, ()))
+        return (ours, (*ours, ()), ((), *ours))
     head, pos, rest = axes[0], axes[1], tuple((axis,) for axis in axes[2:])
     apart: Layout = ((pos,), (head,), *rest)
     flat: Layout = ((pos,), (head, *axes[2:]))

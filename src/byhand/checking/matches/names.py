@@ -35,7 +35,6 @@ from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.model import Model
 from byhand.names.families import MODULES
-from byhand.names.pieces import EXPERT
 from byhand.parameters import Parameter, parameters
 from byhand.plan import GRAD, WEIGHT, Plan
 from byhand.spec import NormSpec
@@ -162,10 +161,10 @@ class Known:
         called, known = MODULES[self.model.family], self._weights
         found = {
             source.file: parameter
-            for prefix in ("", called.prefix)
+            for prefix in ("", called.prefix, *called.prefixes)
             for name, parameter in known.items()
             for source in called.sources(name, prefix, self.plan.spec.layout)
-            if not source.rules and EXPERT not in source.file  # else it is another tensor
+            if not source.rules and not source.stacked  # else it is another tensor
         }
         head = known.get("head", known["embed.token"])
         return found | dict.fromkeys(called.heads, head)

@@ -1,11 +1,11 @@
 """Readers of claims: files, mappings and captures become sheets of named arrays.
 
-    handwriting     YAML and JSON, and what all handwriting shares
+    text_files      YAML and JSON: of which kind    handwriting  what people write
     rows            CSV and spreadsheets            arrays    what all arrays share
     numerals        one number as people write it   tensors   safetensors and npz
     printed_floats  floats that a program printed   folder    what `byhand trace --out` writes
     eval_callback   what llama.cpp prints           binaries  .npy files, and raw binaries
-    polygraphy      its JSON, arrays in base64
+    polygraphy      its JSON, arrays in base64      llm_c     its debug state
 
 Nothing here knows a model: `matches` finds the step of each name.
 """
@@ -80,6 +80,10 @@ def _read_path(path: Path) -> Sheet:
         )
     read = READERS.get(path.suffix.lower())
     if read is None:
+        from byhand.checking.readers.llm_c import is_state, read_state
+
+        if is_state(path):
+            return read_state(path)
         hint = None
         if path.suffix == ".npy":
             hint = _("an array by itself has no name: save it with numpy.savez")
@@ -100,7 +104,8 @@ def _read_path(path: Path) -> Sheet:
 def _read_folder(path: Path) -> Sheet:
     """A saved trace, or else a folder of .npy files."""
     from byhand.checking.readers.binaries import read_npy_folder
-    from byhand.checking.readers.folder import MANIFEST, read_folder
+    from byhand.checking.readers.folder import read_folder
+    from byhand.files.saved import MANIFEST
 
     if not (path / MANIFEST).is_file() and (found := read_npy_folder(path)) is not None:
         return found
@@ -108,9 +113,9 @@ def _read_folder(path: Path) -> Sheet:
 
 
 READERS: Mapping[str, tuple[str, str]] = {  # file ending → module here, and its function
-    ".yaml": ("handwriting", "read_text"),
-    ".yml": ("handwriting", "read_text"),
-    ".json": ("handwriting", "read_text"),
+    ".yaml": ("text_files", "read_text"),
+    ".yml": ("text_files", "read_text"),
+    ".json": ("text_files", "read_text"),
     ".csv": ("rows", "read_csv"),
     ".xlsx": ("rows", "read_spreadsheet"),
     ".txt": ("eval_callback", "read_eval_callback"),

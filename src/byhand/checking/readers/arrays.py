@@ -8,7 +8,7 @@ Nothing is unpickled.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from numbers import Real
@@ -123,8 +123,21 @@ def sheet_of_mapping(mapping: Mapping[Any, Any], source: str) -> Sheet:
     if isinstance(inner, Mapping):
         both = {**{key: mapping[key] for key in mapping if key != CLAIMS}, **inner}
         return sheet_of_mapping(both, source)
-    sheet = sheet_of_arrays(source, mapping.items())
+    sheet = sheet_of_arrays(source, _paths(mapping, source))
     return sheet if sheet.entries else no_claims(source, mapping)
+
+
+def _paths(
+    mapping: Mapping[Any, Any], source: str, before: str = "", depth: int = 0
+) -> Iterator[tuple[str, Any]]:
+    """Names and values; those of nested mappings by their paths: layers/0/mlp."""
+    if depth > DEEPEST:
+        raise InputError(_("nested more than {count} deep").format(count=DEEPEST), where=source)
+    for name, value in mapping.items():
+        if isinstance(value, Mapping):
+            yield from _paths(value, source, f"{before}{name}/", depth + 1)
+        else:
+            yield f"{before}{name}", value
 
 
 def no_claims(source: str, names: Iterable[str] = ()) -> NoReturn:

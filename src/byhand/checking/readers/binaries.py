@@ -57,10 +57,8 @@ def read_npy_folder(path: Path) -> Sheet | None:
 
 
 def _npy_files(path: Path) -> Iterator[Path]:
-    count = 0
-    for file in path.rglob("*.npy"):
-        count += 1
-        if count > MOST_FILES:
+    for count, file in enumerate(path.rglob("*.npy")):
+        if count >= MOST_FILES:
             raise InputError(
                 _("the folder has too many files"),
                 where=str(path),
@@ -76,7 +74,7 @@ def _name(folder: Path, file: Path) -> str:
 
 def _npy(file: Path) -> npt.NDArray[Any]:
     size = file.stat().st_size
-    _small_enough(size, str(file))
+    small_enough(size, str(file))
     try:
         with file.open("rb") as data:
             return array_of(data, size, str(file))
@@ -92,7 +90,8 @@ def _npy(file: Path) -> npt.NDArray[Any]:
         ) from None
 
 
-def _small_enough(size: int, where: str) -> None:
+def small_enough(size: int, where: str) -> None:
+    """Refuses a file of more bytes than are read."""
     if size > MOST_BYTES:
         raise InputError(
             _("the file is too large"),
@@ -172,7 +171,7 @@ def _file(folder: Path, node: Node) -> Path:
 
 
 def _bytes(file: Path, offset: int, size: int, node: Node) -> bytes:
-    _small_enough(size, node.where)
+    small_enough(size, node.where)
     try:
         there = file.stat().st_size
         if offset + size > there:

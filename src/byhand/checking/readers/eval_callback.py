@@ -9,9 +9,9 @@
         ]
         sum = 12.345678
 
-Of a side that is longer than six, the first and the last three are printed.  Only what is printed is
-claimed, to four decimals.  Where nothing is left out, the numbers must add up to the sum.  The ids
-of the text stand at the top, one a line.
+Of a side that is longer than six, the first and the last three are printed.  Only what is printed
+is claimed, to four decimals.  Where nothing is left out, the numbers must add up to the sum.  The
+ids of the text stand at the top, one a line.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class _Printed:
             self._put(place, width - len(last), last)
         return total
 
-    def _put(self, place: tuple[int, ...], start: int, numbers: list[float]) -> None:
+    def _put(self, place: tuple[Any, ...], start: int, numbers: list[float]) -> None:
         cut = (*place, slice(start, start + len(numbers)))
         self.values[cut], self.claimed[cut] = numbers, True
 

@@ -21,7 +21,7 @@ from byhand.checking.readers.tensors import read_tensors
 from byhand.files.saved import MANIFEST, VALUES, manifest_of, not_a_trace, unexpected
 from byhand.language import _
 
-GIVEN = ("tokens", "target")  # inputs of the trace; all other steps are claims
+GIVEN = ("tokens", "source", "target")  # inputs of the trace; all other steps are claims
 AS_IT_STANDS = "exact"  # the precision of numbers that were not computed in floats
 _DECIMALS = re.compile(r"decimals ([0-9]{1,3})")
 
@@ -39,8 +39,20 @@ def read_folder(path: Path) -> Sheet:
         text=manifest["text"],
         target=target if isinstance(target, str) else None,
         tokens=_ids(path, manifest["tokens"]),
+        **_beside(path, manifest),
         precision=None if numbers in FLOATS.values() else AS_IT_STANDS,
     )
+
+
+def _beside(path: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The source that an encoder read, and the kinds of tokens, where the trace has them."""
+    found: dict[str, Any] = {}
+    source, kinds = manifest.get("source"), manifest.get("segments")
+    if isinstance(source, dict) and isinstance(source.get("tokens"), list):
+        found["read_tokens"] = _ids(path, source["tokens"])
+    if isinstance(kinds, list) and all(type(kind) is int for kind in kinds):
+        found["kinds"] = np.array(kinds, dtype=np.int64)
+    return found
 
 
 def _entries(

@@ -7,11 +7,9 @@ floats that a program printed in full, and `matches` finds the steps of the name
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
 from byhand.checking.readers.numerals import BLANK, Numeral, blank, numeral
 from byhand.checking.readers.printed_floats import floats_of
 from byhand.errors import InputError, ModelFileError, ShapeError
-from byhand.files import scalars, tree
+from byhand.files import scalars
 from byhand.files.tree import List, Node, Scalar, Table, describe
 from byhand.language import _
 
@@ -210,35 +208,7 @@ def _leaves(node: Node, shape: tuple[int, ...]) -> Iterator[Scalar | None]:
         yield node
 
 
-# ------------------------------------------------------------------ YAML and JSON
-
-
-_QUESTION = re.compile(rb"[\[,:]\s*\?\s*(?:[,\]]|$)", re.MULTILINE)
-
-
-def read_text(path: Path) -> Sheet:
-    """The claims of a YAML or JSON file."""
-    try:
-        if path.suffix.lower() == ".json" and is_polygraphy(path):
-            return read_polygraphy(path)
-        table = tree.load(path)
-        if ARRAYS in table.entries:
-            return sheet_of_manifest(path, table)
-        return sheet_of(str(path), table)
-    except ModelFileError as error:
-        ours = as_claims_error(error)
-        if ours.hint is None and _lone_question_mark(path):
-            ours.hint = _("a blank is written _; a lone ? has another meaning in YAML")
-        raise ours from None
-
-
-def _lone_question_mark(path: Path) -> bool:
-    """Whether a lone ? may be the reason why YAML cannot read the file."""
-    try:
-        with path.open("rb") as file:
-            return _QUESTION.search(file.read(tree.LARGEST_FILE)) is not None
-    except OSError:
-        return False
+# ------------------------------------------------------------------ errors
 
 
 def as_claims_error(error: ModelFileError) -> InputError:

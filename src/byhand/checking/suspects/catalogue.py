@@ -21,12 +21,14 @@ from byhand.checking.suspects.expert_answers import expert_answer_suspects
 from byhand.checking.suspects.experts import expert_suspects
 from byhand.checking.suspects.heads import head_suspects
 from byhand.checking.suspects.left_out import left_out_suspects
+from byhand.checking.suspects.limits import limit_suspects
 from byhand.checking.suspects.losses import loss_suspects
 from byhand.checking.suspects.matrices import matrix_suspects
 from byhand.checking.suspects.mlps import mlp_suspects
 from byhand.checking.suspects.norms import norm_suspects
 from byhand.checking.suspects.pen_slips import slip_suspects
 from byhand.checking.suspects.rotary import rotary_suspects
+from byhand.checking.suspects.routing import routing_suspects
 from byhand.checking.suspects.scenes import Context, Edit, Scene
 from byhand.checking.suspects.scores import score_suspects
 from byhand.checking.suspects.sinks import sink_suspects
@@ -48,6 +50,8 @@ FORTH: tuple[Source, ...] = (
     mlp_suspects,
     expert_suspects,
     expert_answer_suspects,
+    routing_suspects,
+    limit_suspects,
     norm_suspects,
     score_suspects,
     sink_suspects,

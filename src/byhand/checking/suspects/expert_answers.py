@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import partial
 
 from byhand.checking.suspects.mistakes import Mistake, made, reading, together_and_apart
+from byhand.checking.suspects.routing import is_alone
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.plan import Step
@@ -22,7 +23,8 @@ def expert_answer_suspects(scene: Scene) -> Iterator[Edit]:
 
 def _routers(scene: Scene) -> Iterator[Edit]:
     change = _("take choice and shares from the softmax of the scores, their bias included")
-    yield from made(scene, scene.of("expert_shares"),
+    shares = [step for step in scene.of("expert_shares") if not is_alone(step)]
+    yield from made(scene, shares,
         Mistake("experts-sigmoid",
                 _("it follows if a share is the sigmoid of its score; the model says softmax"),
                 change, _by_sigmoid, 1),
@@ -38,7 +40,7 @@ def _routers(scene: Scene) -> Iterator[Edit]:
 def _without_bias(scene: Scene, draft: Draft, step: Step) -> None:
     """Makes the line read the router's scores without their bias."""
     router = scene.plan[step.inputs["x"]]
-    if "bias" in router.inputs:
+    if router.op == "linear" and "bias" in router.inputs:
         inputs = {role: read for role, read in router.inputs.items() if role != "bias"}
         bare = draft.write(
             step.address, router.op, inputs, router.axes, router.shape, **router.attributes

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from byhand.checking.suspects.mistakes import Mistake, made, setting
+from byhand.checking.suspects.routing import is_alone
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.plan import Step
@@ -40,7 +41,7 @@ def _choices(scene: Scene) -> Iterator[Edit]:
 
 
 def _shares(scene: Scene) -> Iterator[Edit]:
-    steps = scene.of("expert_shares")
+    steps = [step for step in scene.of("expert_shares") if not is_alone(step)]
     if not steps:
         return
     if steps[0].attributes["normalised"]:

@@ -53,6 +53,7 @@ def named(kind: str) -> str:
         "gelu": _("GELU with erf"),
         "gelu_tanh": _("GELU with tanh"),
         "gelu_quick": _("quick GELU, x·σ(1.702·x)"),
+        "quick_gelu": _("quick GELU, x·σ(1.702·x)"),
         "relu_squared": _("ReLU squared"),
         "identity": _("no activation"),
     }

@@ -32,11 +32,13 @@ class ReadOff(Pieces):
     def rewritten(self, x: Any, *, rewriting: Rewriting, turned: bool = False) -> Range:
         """A weight as a port made it; `turned`: its file has the outputs first."""
         own: Range = self.admit(x)
-        if own.rad is not None:
+        if own.rad is not None and own.stored is None:
             raise InputError(_("this weight is not a float"))
         data = own.mid.T if turned else own.mid
         new = rewriting(data)
-        return Range(new.T if turned else new, relative=own.relative, least=own.least)
+        made = Range(new.T if turned else new, own.rad, relative=own.relative, least=own.least)
+        made.stored = own.stored
+        return made
 
     @quiet(all="ignore")
     def weighted_sum(self, *, factors: Sequence[float], **terms: Any) -> Range:

@@ -98,7 +98,7 @@ class Compared:
         """The title: the two runs compared."""
         trace = self.proven
         facts = [
-            (_("text"), words.printable(trace.text)),
+            *words.texts(trace),
             (_("numbers"), self.numbers()),
         ]
         if self.comparison.predicted:

@@ -24,7 +24,9 @@ MOST_TIED = 4  # tokens of a tie that are named
 def opening(generation: Generation) -> Title:
     """The title: the text to continue, and the rule of choice."""
     model = generation.model
+    read = generation.source
     facts = [
+        *([] if read is None else [(_("source"), words.printable(read.text))]),
         (_("text"), words.printable(model.vocabulary.decode(generation.prompt))),
         (_("numbers"), _numbers(generation)),
     ]
@@ -55,7 +57,7 @@ def _decimal(number: float) -> str:
 
 def cell_parts(generation: Generation) -> Iterator[Part]:
     """The parts of a notebook cell: the rule of choice, each token, and the text so far."""
-    _prompt, *facts = opening(generation).facts
+    facts = [fact for fact in opening(generation).facts if fact[0] != _("text")]
     heads = (_("position"), _("token"), _("probability"), _("choice"), _("form"))
     kinds = ("number", "words", "number", "words", "formula")
     rows = []

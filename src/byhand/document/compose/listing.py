@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from byhand.model import Model
     from byhand.plan import Plan, Step
     from byhand.proof import Proof, Unproven
+    from byhand.storage import Space
     from byhand.tracing import Trace
 
 MOST_UNPROVEN = 10  # numbers and tokens listed one by one
 MOST_TOKENS = 4  # candidates for the next token that are named
 FEW_ENTRIES = 2_000  # of weights whose tensors are listed one by one
+MOST_FORMATS = 3  # formats of a component that are named
 NARROW = 3  # significant digits of the distance between two logits
 
 
@@ -75,13 +78,36 @@ def inventory_grid(inventory: Inventory, weights_known: bool) -> Grid:
     for group in inventory.groups:
         times = [f"× {group.times}" if group.times > 1 else ""] * layers
         name = component_name(group.line, group.layers)
-        rows.append((name, _formula(group.line), *times, whole(group.total)))
+        space = _space_cells(inventory.space(group))
+        rows.append((name, _formula(group.line), *times, whole(group.total), *space))
     blank = [""] * (len(columns) - 1)
-    totals = (
+    totals = [
         (name, *blank, whole(size)) for name, size in inventory_totals(inventory, weights_known)
-    )
+    ]
     columns.append(Column(_("parameters"), "number"))
+    if inventory.storage is not None:
+        columns += [Column(_("bits"), "number"), Column(_("bytes"), "number")]
+        columns.append(Column(_("stored as")))
+        whole_model = _space_cells(inventory.storage.whole)
+        totals = [
+            (*row, *(whole_model if at == 0 else ("", "", ""))) for at, row in enumerate(totals)
+        ]
     return Grid("", tuple(columns), tuple(rows), tuple(totals))
+
+
+def _space_cells(space: Space | None) -> tuple[str, ...]:
+    """The bits of a weight, the bytes of all of them, and their formats."""
+    if space is None:
+        return ()
+    if not space.entries:
+        return "", "", ""
+    formats = words.some_of(list(space.formats), MOST_FORMATS)
+    return few_digits(space.bits), whole(space.bytes), formats
+
+
+def few_digits(bits: Fraction) -> str:
+    """A number of bits to two places, without zeros at the end: 4.25, 16."""
+    return f"{float(round(bits, 2)):.2f}".rstrip("0").rstrip(".")
 
 
 def _formula(line: Line) -> str:

@@ -177,7 +177,8 @@ def _whole_text(value: float) -> str:
 def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[str, str]]:
     """The sentences below a line that is not simply right: (kind, sentence).
 
-    The kinds: reason, verdict, worst, usual, suspect, change, sure, share, described, ask, source.
+    The kinds: reason, verdict, worst, usual, suspect, change, sure, share, described, tied, ask,
+    source.
     `written` formats a number with a decimal point: data keep it, a book uses its language's sign.
     """
     if line.verdict is Verdict.UNJUDGED and line.reason:
@@ -209,6 +210,8 @@ def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[st
     if not line.suspects:
         for sentence in line.described:
             yield "described", sentence
+    if line.tied:
+        yield "tied", line.tied
     if line.ask is not None:
         text = _("dump {address} as well and run again: it would tell most")
         yield "ask", text.format(address=line.ask)

@@ -169,6 +169,8 @@ def _tally(lines: Sequence[Marked]) -> Iterator[Signed]:
 def text_facts(text: MarkedText) -> list[tuple[str, str]]:
     """What was marked, and by which precision, as names and words."""
     facts = [(_("sheet"), words.printable(text.label))] if text.label else []
+    if text.source is not None:
+        facts.append((_("source"), words.printable(text.source.text)))
     if text.text:
         facts.append((_("text"), words.printable(text.text)))
     if text.marks:

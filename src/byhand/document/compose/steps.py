@@ -95,17 +95,21 @@ class Steps(Tables):
     def _sentences(self, worked: Worked) -> Iterator[tuple[str, str]]:
         here = [c for c in self.trace.crossings if c.address == worked.address]
         here = [c for c in here if (c.address, c.position) not in self.beyond]
-        left = [self.position(c.position) for c in here if not c.returns]
-        back = [self.position(c.position) for c in here if c.returns]
+        side = worked.step.of_source
+        left = [self.position(c.position, of_source=side) for c in here if not c.returns]
+        back = [self.position(c.position, of_source=side) for c in here if c.returns]
         if left and self.stop:
             yield "stops", words.stops(left, worked.step.op)
         elif left:
             yield "leaves", words.leaves(left, words.why_left(self.trace, worked))
         if back:
             yield "returns", words.returns(back, worked.step.attributes.get("kind"))
-        special = self.trace.model.vocabulary.special
-        if worked.address == "tokens" and (
-            which := [self.position(k) for k, id in enumerate(self.trace.tokens) if special(id)]
+        model = self.trace.model
+        special = (model.source_vocabulary if side else model.vocabulary).special
+        if worked.address in ("tokens", "source") and (
+            which := [
+                self.position(k, of_source=side) for k, id in enumerate(worked.value) if special(id)
+            ]
         ):
             text = _("position {which}: a special token, a sign for the model and no text")
             yield "more", text.format(which=words.joined(which))
@@ -115,6 +119,6 @@ class Steps(Tables):
         for kind, positions in noted.items():
             shown = [p for p in sorted(positions) if (worked.address, p) not in self.beyond]
             if shown:
-                which = [self.position(p) for p in shown]
+                which = [self.position(p, of_source=side) for p in shown]
                 told = "limit" if kind == "zero-variance" else "open"
                 yield told, words.noted(kind).format(which=words.joined(which))

@@ -22,7 +22,8 @@ from byhand.tracing import Trace
 from byhand.worked import Worked, weakest
 
 Index = tuple[int, ...]
-DOWN = ("pos", "query", "one", "source", "source_query")  # an axis that alone is a column
+# axes alone that are written as a column
+DOWN = ("pos", "query", "source", "source_query", "one")
 STACKED = ("head", "kv_head", "one_head", "expert")  # axes with a table for each of their places
 COPIES = ("embed", "split_heads", "merge_heads")  # operations without new numbers
 
@@ -77,7 +78,8 @@ def _ends(size: int, most: int, first: int, last: int) -> tuple[int, ...]:
     return (*range(first), *range(size - last, size))
 
 
-WORDED = ("vocab", "outputs")  # the axes whose places are words
+WORDED = ("vocab", "source_vocab", "outputs")  # the axes whose places are words
+OF_SOURCE = ("source", "source_query", "source_key")  # the axes of what an encoder reads
 
 
 class Tables:
@@ -102,25 +104,31 @@ class Tables:
 
     @cached_property
     def source_labels(self) -> tuple[str, ...]:
-        """The label of each position of the source."""
-        source = self.trace.source
-        ids = () if source is None else source.tokens
-        told = (words.token_label(self.trace.source_token(id)) for id in ids)
-        return tuple(f"{place} {token}" for place, token in enumerate(told))
+        """The label of each position of the source that an encoder reads."""
+        ids = () if self.trace.source is None else self.trace.source.tokens
+        return tuple(f"{place} {self.source_token(id)}" for place, id in enumerate(ids))
+
+    def labels_along(self, axis: str) -> tuple[str, ...]:
+        """The labels of the positions of an axis: of the text, or of the source."""
+        return self.source_labels if axis in OF_SOURCE else self.labels
 
     def labels_of(self, step: Step) -> tuple[str, ...]:
         """The labels of a step's rows: positions of the text, or of the source."""
         return self.source_labels if step.of_source else self.labels
 
-    def position(self, place: int) -> str:
+    def position(self, place: int, *, of_source: bool = False) -> str:
         """A position for sentences: 1 (cat)."""
+        if of_source and self.trace.source is not None:
+            return f"{place} ({self.source_token(self.trace.source.tokens[place])})"
         return f"{place} ({self.token(self.trace.tokens[place])})"
+
+    def source_token(self, id: int) -> str:
+        """The word of an id of the source."""
+        return words.token_label(self.trace.source_token(id))
 
     def position_of(self, step: Step, place: int) -> str:
         """A position of a step's rows for sentences: of the text, or of the source."""
-        if not step.of_source:
-            return self.position(place)
-        return "{} ({})".format(*self.source_labels[place].split(" ", 1))
+        return self.position(place, of_source=step.of_source)
 
     def token(self, id: int) -> str:
         """The word of an id, for a table or a sentence."""
@@ -132,6 +140,8 @@ class Tables:
 
     def worded(self, axis: str, id: int) -> str:
         """The word at a place of an axis of WORDED."""
+        if axis == "source_vocab":
+            return self.source_token(id)
         return self.token(id) if axis == "vocab" else self.answer(id)
 
     def names(self, address: str, axes: Sequence[str]) -> tuple[Sequence[str], ...]:
@@ -147,12 +157,11 @@ class Tables:
     ) -> tuple[str, ...]:
         """The words above some of `size` columns; indices if some are left out."""
         match axis:
-            case "vocab" | "outputs":
+            case "vocab" | "source_vocab" | "outputs":
                 return tuple(self.worded(axis, place) for place in columns)
-            case "key":
-                return tuple(self.labels[place] for place in columns)
-            case "source_key":
-                return tuple(self.source_labels[place] for place in columns)
+            case "key" | "source_key":
+                labels = self.labels_along(axis)
+                return tuple(labels[place] for place in columns)
         if names:
             return tuple(names[place] for place in columns)
         whole = len(columns) == size
@@ -204,10 +213,11 @@ class Tables:
         step, several = worked.step, isinstance(worked.value, tuple | list)
         count = len(worked.value) if several else 1
         places = self.window.row_places(count)
+        labels = self.labels_along(step.axes[0]) if several else ()
         rows = tuple(
             NumberRow(
                 place,
-                self.labels_of(step)[place] if several else "",
+                labels[place] if several else "",
                 "exact",
                 (self.number(worked, (place,) if several else ()),),
             )
@@ -275,7 +285,7 @@ class Tables:
             shown = "·" if target == UNCOUNTED else self.answer(target)
             return f"{self.labels[place]} → {shown}"
         if step.position_axis is not None:
-            return self.labels_of(step)[place]
+            return self.labels_along(step.axes[step.position_axis])[place]
         if step.stage == "forward" or len(step.axes) < 2:
             return ""
         down = step.axes[-2]
@@ -315,7 +325,7 @@ class Tables:
         """One position of a step with two axes, as a figure shows it."""
         columns = self.window.column_places(worked.step.shape[-1])
         numbers = tuple(self.number(worked, (place, i)) for i in columns)
-        label = self.labels_of(worked.step)[place]
+        label = self.labels_along(worked.step.axes[0])[place]
         return NumberRow(place, label, self.row_register(worked, (place,)), numbers)
 
     # ------------------------------------------------------------------ tables of weights

@@ -60,7 +60,8 @@ class Document(Steps):
             if here != place:
                 place = here
                 yield Stage(
-                    words.stage_title(place), words.stage_about(place, self.trace.plan.spec)
+                    words.stage_title(place, self.trace.plan.spec),
+                    words.stage_about(place, self.trace.plan.spec),
                 )
             yield self.step(worked)
         yield from self.not_worked(missing)
@@ -108,10 +109,8 @@ class Document(Steps):
         """The title: model, text, numbers, and the signs in use."""
         trace = self.trace
         worked = [trace.steps[address] for address in shown]
-        source = trace.source
-        facts = [] if source is None else [(_("source"), words.printable(source.text))]
-        facts += [
-            (_("text"), words.printable(trace.text)),
+        facts = [
+            *words.texts(trace),
             (_("numbers"), words.numbers_name(trace.numbers, trace.proof)),
         ]
         if trace.numbers.uniform == "enclosed" and trace.next and "next" in shown:

@@ -27,7 +27,9 @@ from byhand.spec import (
 
 MOST_LAYERS = 1_000
 _BLOCK_KEYS = ("norm", "attention", "mlp", "residual", "position", "cross", "add_scale")
-_HEAD_KEYS = ("tied", "bias", "hidden", "scale", "logit_scale", "cap", "in_place")
+_HEAD_KEYS = (
+    "tied", "bias", "hidden", "scale", "logit_scale", "cap", "in_place", "fixed_bias",
+)  # fmt: skip
 _STACK_KEYS = ("context", "layers", "embed_scale", "final_norm", "blocks", *_BLOCK_KEYS,
                "embed_norm", "relative")  # fmt: skip
 
@@ -60,9 +62,7 @@ class _Reader(Sublayers):
         )  # fmt: skip
         self.d_model = self.width(node, "d_model", "stream")
         positions, blocks = self.blocks()
-        head = self.table(
-            node.get("head"), "tied", "bias", "hidden", "scale", "logit_scale", "cap", "in_place"
-        )
+        head = self.table(node.get("head"), *_HEAD_KEYS)
         with located(node, head=head):
             return ModelSpec(
                 name=self.name,
@@ -79,6 +79,7 @@ class _Reader(Sublayers):
                 layout=self.word(node, "layout", "in_out", *LAYOUTS),
                 outputs=self.outputs,
                 position_pairing=positions.pairing,
+                first_row=positions.first_row,
                 embed_norm=self.norm(node.get("embed_norm")),
                 embed_width=self.count(node, "embed_width"),
                 segments=self.count(node, "segments"),
@@ -89,6 +90,7 @@ class _Reader(Sublayers):
                 logit_cap=self.number(head, "cap"),
                 encoder=self.maybe(node, "encoder", self.encoder),
                 in_place=self.flag(head, "in_place", False),
+                fixed_bias=self.flag(head, "fixed_bias", False),
             )
 
     def encoder(self, node: Node) -> EncoderSpec:
@@ -105,6 +107,7 @@ class _Reader(Sublayers):
                 position=positions.stream,
                 position_base=positions.base,
                 position_pairing=positions.pairing,
+                first_row=positions.first_row,
                 embed_scale=self.maybe(table, "embed_scale", self.scale),
                 embed_norm=self.norm(table.get("embed_norm")),
                 final_norm=reader.final_norm(),

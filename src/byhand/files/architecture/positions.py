@@ -23,6 +23,7 @@ class Places:
     stream: str = "none"
     base: Fraction = Fraction(10_000)
     pairing: str = "interleaved"
+    first_row: int = 0
     rope: Table | None = None
     alibi: bool = False
 
@@ -56,9 +57,9 @@ class Positions(Settings):
             kind, table = scalars.word(node, *known), Table(node.file, node.line, node.key, {})
         else:
             rope = ("base", "width", "pairing", "angles", "magnitude", "scaling")
-            table = self.table(node, "kind", *rope)
+            table = self.table(node, "kind", *rope, "first_row")
             kind = scalars.word(table.needed("kind", ", ".join(known)), *known)
-            keys = {"rope": rope, "sinusoidal": ("base", "pairing")}
+            keys = {"rope": rope, "sinusoidal": ("base", "pairing"), "learned": ("first_row",)}
             table.only("kind", *keys.get(kind, ()))
         if kind == "rope":
             found.rope = table
@@ -69,6 +70,8 @@ class Positions(Settings):
             if base := table.get("base"):
                 found.base = scalars.number(base)
             found.pairing = self.word(table, "pairing", "interleaved", *PAIRINGS)
+            if first := table.get("first_row"):
+                found.first_row = scalars.whole(first, 0, WIDEST)
         return kind
 
     def rotary(self, table: Table, d_head: int) -> RotarySpec:

@@ -20,8 +20,8 @@ __all__ = ["open_file", "read_spec"]
 def open_file(path: Path) -> Model:
     """The model of a file; each tensor is unpacked when it is needed."""
     contents = open_gguf(path)
-    spec, turns = spec_of(contents, path.stem)
-    weights = read_weights(contents, spec, turns)
+    spec = spec_of(contents, path.stem)
+    weights = read_weights(contents, spec)
     vocabulary, notes = vocabulary_of(contents, spec.vocab)
     return Model(
         spec=spec,
@@ -35,4 +35,4 @@ def open_file(path: Path) -> Model:
 
 def read_spec(path: Path) -> ModelSpec:
     """The architecture of a file; its tensors are not unpacked."""
-    return spec_of(open_gguf(path), path.stem)[0]
+    return spec_of(open_gguf(path), path.stem)

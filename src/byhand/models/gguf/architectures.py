@@ -19,7 +19,7 @@ from byhand.files.mapped import shown
 from byhand.language import _
 from byhand.models.gguf.experts import mlp_of
 from byhand.models.gguf.latent import latent_attention
-from byhand.models.gguf.rotation import Turns, turns_of
+from byhand.models.gguf.rotation import rotation_of
 from byhand.models.gguf.settings import Settings
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS
 from byhand.spec import (
@@ -71,7 +71,7 @@ KINDS: dict[str, Kind] = {
     "command-r": Kind("cohere", norm="layernorm", pairing="interleaved", parallel=True),
     "granite": Kind("granite", pairing="interleaved"),
     "gpt-oss": Kind("gpt_oss", pattern=2),
-    "deepseek2": Kind("deepseek_v3", pairing="interleaved"),
+    "deepseek2": Kind("deepseek_v3", pairing="interleaved", normalised=False),
 }
 
 
@@ -90,16 +90,16 @@ def kind_of(contents: Contents) -> tuple[str, Kind]:
     return name, KINDS[name]
 
 
-def spec_of(contents: Contents, name: str) -> tuple[ModelSpec, Turns | None]:
-    """The spec of a file, and RoPE's frequencies where the file gives them."""
+def spec_of(contents: Contents, name: str) -> ModelSpec:
+    """The spec of a file."""
     architecture, kind = kind_of(contents)
     settings = Settings(contents.path, contents.settings, f"{architecture}.")
     try:
-        spec, turns = _Builder(contents, settings, architecture, kind).spec(name)
+        spec = _Builder(contents, settings, architecture, kind).spec(name)
     except SpecError as error:
         raise settings.impossible(error) from None
     settings.nothing_unread()
-    return spec, turns
+    return spec
 
 
 class _Builder:
@@ -114,7 +114,6 @@ class _Builder:
         self.layers = settings.whole("block_count", most=MOST_LAYERS)
         self.heads = settings.each("attention.head_count", self.layers)
         self.kv_heads = settings.each("attention.head_count_kv", self.layers, self.heads)
-        self.turns: Turns | None = None
         rms = kind.norm == "rmsnorm"
         key = "attention.layer_norm_rms_epsilon" if rms else "attention.layer_norm_epsilon"
         self.eps = settings.epsilon(key, Fraction(0)) if not rms else settings.epsilon(key)
@@ -131,16 +130,16 @@ class _Builder:
 
     # -------------------------------------------------------------- the whole
 
-    def spec(self, name: str) -> tuple[ModelSpec, Turns | None]:
-        """The spec and RoPE's given frequencies."""
+    def spec(self, name: str) -> ModelSpec:
+        """The whole spec."""
         settings = self.settings
         blocks = tuple(self.block(layer) for layer in range(self.layers))
         logit_scale = settings.number("logit_scale", Fraction(0))
-        spec = ModelSpec(
+        return ModelSpec(
             name=name,
             vocab=self.rows("token_embd.weight"),
             d_model=self.d,
-            context=self.turns.context if self.turns and self.turns.context else self.context(),
+            context=settings.whole("context_length", most=LONGEST_CONTEXT),
             blocks=blocks,
             position="learned" if self.kind.pairing is None else "none",
             embed_scale=self.embed_scale(),
@@ -152,11 +151,6 @@ class _Builder:
             logit_scale=self.logit_scale(logit_scale) if logit_scale else None,
             logit_cap=settings.number("final_logit_softcapping", Fraction(0)) or None,
         )
-        return spec, self.turns
-
-    def context(self) -> int:
-        """The longest text."""
-        return self.settings.whole("context_length", most=LONGEST_CONTEXT)
 
     def rows(self, tensor: str) -> int:
         """The outer side of a tensor, which must be there."""
@@ -208,16 +202,14 @@ class _Builder:
         """The attention of one block."""
         settings, heads = self.settings, self.heads[layer]
         if self.architecture == "deepseek2":
-            attention, self.turns = latent_attention(settings, self.tensors, layer, heads, self.eps)
-            return attention
+            return latent_attention(settings, self.tensors, layer, heads, self.eps)
         width = settings.whole("attention.key_length", self.d // heads or 1)
         if settings.whole("attention.value_length", width) != width:
             raise settings.refuse("attention.value_length", str(width))
         windowed, window = self.window(layer)
-        rotary, turns = None, None
+        rotary = None
         if self.kind.pairing is not None:
-            rotary, turns = turns_of(settings, self.tensors, width, self.kind.pairing, windowed)
-        self.turns = turns or self.turns
+            rotary = rotation_of(settings, self.tensors, width, self.kind.pairing, windowed)
         packed = self.has("attn_qkv.weight", layer)
         q_bias, k_bias, v_bias = (
             self.has(f"attn_{'qkv' if packed else name}.bias", layer) for name in "qkv"

@@ -56,6 +56,10 @@ def _experts(
         raise settings.refuse("expert_gating_func", ", ".join(map(str, GATINGS)))
     groups = settings.whole("expert_group_count", 0, least=0)
     groups_chosen = settings.whole("expert_group_used_count", 0, least=0)
+    ranked = has("exp_probs_b.bias") or groups > 1
+    if ranked and GATINGS[gating] != "sigmoid":  # llama.cpp ranks shares there, the plan scores
+        expected = _("2 (sigmoid), with a bias of the choice or groups of experts")
+        raise settings.refuse("expert_gating_func", expected, gating)
     width = _width(settings, layer, chosen)
     scale = settings.number("expert_weights_scale", Fraction(0)) or Fraction(1)
     shared = f"blk.{layer}.ffn_up_shexp.weight"

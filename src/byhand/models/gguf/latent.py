@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from byhand.expression import Product
 from byhand.files.gguf import Packed
 from byhand.language import _
-from byhand.models.gguf.rotation import Turns, turns_of
+from byhand.models.gguf.rotation import rotation_of, score_factor
 from byhand.models.gguf.settings import Settings
 from byhand.spec import AttentionSpec, LatentSpec, NormSpec, over_root
 
 
 def latent_attention(
     settings: Settings, tensors: Mapping[str, Packed], layer: int, heads: int, eps: Fraction
-) -> tuple[AttentionSpec, Turns | None]:
+) -> AttentionSpec:
     """The attention of one layer.
 
     Files that keep keys and values compressed tell the widths of heads under names with _mla.
@@ -29,14 +30,16 @@ def latent_attention(
     turned = settings.whole("rope.dimension_count")
     if turned >= width:
         raise settings.refuse("rope.dimension_count", _("less than {count}").format(count=width))
-    rotary, turns = turns_of(settings, tensors, turned, "interleaved", windowed=False)
+    rotary = rotation_of(settings, tensors, turned, "interleaved", windowed=False)
+    more = score_factor(settings, rotary.magnitude if rotary else None)
+    scale = over_root(width) if more is None else Product((more, more, over_root(width)))
     compressed = f"blk.{layer}.attn_q_a.weight" in tensors
     rank = settings.whole("attention.q_lora_rank", 0, least=0)
-    attention = AttentionSpec(
+    return AttentionSpec(
         heads=heads,
         d_head=width,
         kv_heads=heads,
-        scale=over_root(width),
+        scale=scale,
         rotary=rotary,
         d_value=values,
         latent=LatentSpec(
@@ -46,4 +49,3 @@ def latent_attention(
             query_norm=norm,
         ),
     )
-    return attention, turns

@@ -23,6 +23,7 @@ HARMLESS = frozenset({
     "vocab_size", "rope.scaling.finetuned", "attention.key_length", "attention.value_length",
     "rope.dimension_count", "context_length", "feed_forward_length", "tensor_data_layout",
     "expert_feed_forward_length", "leading_dense_block_count", "expert_shared_count",
+    "expert_shared_feed_forward_length", "use_parallel_residual",
 })  # fmt: skip
 ABSENT: tuple[Any, ...] = (0, False, "", [])
 

@@ -7,7 +7,7 @@ into one, or split one in two; their entries are put together here and not chang
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -18,7 +18,7 @@ from byhand.errors import InputError, ShapeError, nearest
 from byhand.files.gguf import Contents, Packed
 from byhand.files.mapped import shown, sides
 from byhand.language import _
-from byhand.models.gguf.rotation import FREQUENCIES, LONG, SHORT, Turns
+from byhand.models.gguf.rotation import FREQUENCIES, LONG, SHORT
 from byhand.parameters import Parameter, parameters
 from byhand.spec import ModelSpec
 from byhand.weights import Data, Tensor, Weights
@@ -76,6 +76,15 @@ class _Source:
     def opened(self, shape: tuple[int, ...]) -> Data:
         return self.put_together(*(tensor.array() for tensor in self.tensors)).reshape(shape)
 
+    def addends(self, shape: tuple[int, ...]) -> Data:
+        """The sums of the sizes of each entry's terms."""
+        return self.put_together(*(tensor.addends() for tensor in self.tensors)).reshape(shape)
+
+    def misread(self, shape: tuple[int, ...]) -> Iterator[tuple[str, Data]]:
+        """What readers of the format make of it by mistake."""
+        for name, numbers in self.tensors[0].misread():
+            yield name, self.put_together(numbers).reshape(shape)
+
     def as_tensor(self, parameter: Parameter) -> Tensor:
         """The tensor under byhand's name, still packed."""
         sizes = [tensor.size for tensor in self.tensors]
@@ -88,30 +97,26 @@ class _Source:
             kept=False,
             stored="+".join(dict.fromkeys(tensor.type.name for tensor in self.tensors)),
             bits=bits / sum(sizes),
+            addends=partial(self.addends, parameter.shape)
+            if any(tensor.of_two_terms for tensor in self.tensors)
+            else None,
+            misread=partial(self.misread, parameter.shape) if len(self.tensors) == 1 else None,
         )
 
 
-def read_weights(contents: Contents, spec: ModelSpec, turns: Turns | None) -> Weights:
+def read_weights(contents: Contents, spec: ModelSpec) -> Weights:
     """All the tensors the spec needs; InputError for one that is missing, extra or misshapen."""
-    return _Reader(contents, spec, turns).weights()
+    return _Reader(contents, spec).weights()
 
 
 class _Reader:
-    def __init__(self, contents: Contents, spec: ModelSpec, turns: Turns | None) -> None:
-        self.contents, self.spec, self.turns = contents, spec, turns
+    def __init__(self, contents: Contents, spec: ModelSpec) -> None:
+        self.contents, self.spec = contents, spec
         self.stored: Mapping[str, Packed] = contents.tensors
         self.used: set[str] = {FREQUENCIES, SHORT, LONG}
 
     def weights(self) -> Weights:
-        made: dict[str, Tensor] = {}
-        first: str | None = None
-        for parameter in parameters(self.spec):
-            if parameter.name.endswith(".frequencies"):
-                assert self.turns is not None
-                made[parameter.name] = Tensor(parameter.name, self.turns.frequencies, first)
-                first = first or parameter.name
-            else:
-                made[parameter.name] = self.source(parameter).as_tensor(parameter)
+        made = {p.name: self.source(p).as_tensor(p) for p in parameters(self.spec)}
         self.nothing_else()
         return Weights(made)
 
@@ -121,6 +126,8 @@ class _Reader:
         if block is None:
             return self.whole(parameter, OUTSIDE[parameter.name])
         at = f"blk.{block[1]}."
+        if block[2] == "mlp.choice_bias":
+            return self.whole(parameter, f"{at}exp_probs_b.bias")
         kept = _KEPT.fullmatch(block[2])
         assert kept is not None
         module, bias = kept[1], (kept[2] or "").endswith("bias")
@@ -134,8 +141,6 @@ class _Reader:
 
     def file_name(self, at: str, module: str, bias: bool) -> str:
         """What the file calls a weight or a bias within a block."""
-        if module == "mlp.choice_bias":
-            return "exp_probs_b.bias"
         name = INSIDE.get(module, module)
         if module in EXPERTS and f"{at}ffn_gate_inp.weight" in self.stored:
             name = EXPERTS[module]

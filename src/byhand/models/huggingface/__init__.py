@@ -24,6 +24,7 @@ from byhand.models.huggingface.folder import (
     without_weights,
 )
 from byhand.models.huggingface.generation import Generation, blank_of
+from byhand.models.huggingface.quantised import unpacked
 from byhand.models.huggingface.tensors import read_weights
 from byhand.spec import ModelSpec
 from byhand.tokens import Ids, Tokenizer
@@ -50,8 +51,9 @@ def open_checkpoint(path: Path) -> Model:
     """The model of a folder; each tensor is opened on first use."""
     if not path.is_dir():
         raise refuse_file(path) if is_weights(path) else without_weights(path)
-    config, stored = config_of(path), stored_tensors(path)
-    read = read_family(config, name_of(path), lambda: stored)
+    config, found = config_of(path), stored_tensors(path)
+    read = read_family(config, name_of(path), lambda: found)
+    stored, told = unpacked(config, found, str(path), read.spec.layout == "in_out")
     weights = read_weights(read, stored, str(path))
     vocabulary, notes = _vocabulary(path, read.spec.vocab)
     settings = Generation.of(path, config, read.spec)
@@ -61,7 +63,7 @@ def open_checkpoint(path: Path) -> Model:
         vocabulary=vocabulary,
         source=str(path),
         ends=settings.ends,
-        notes=(*read.notes, *notes, *settings.notes),
+        notes=(*read.notes, *told, *notes, *settings.notes),
         start=settings.start,
         never=settings.never,
         blank=blank_of(vocabulary) if read.spec.in_place else None,

@@ -25,7 +25,8 @@ from byhand.spec import (
 NORM = NormSpec("layernorm", Fraction(1, 100_000))
 BEFORE = 2  # rows of a learned table that no position has
 BIAS = "final_logits_bias"
-APART = "marian_apart"  # the names of a Marian whose languages have tables of their own
+APART = "_apart"  # behind the names of a family: encoder and decoder have tables of their own
+OWN_TABLE = "decoder.embed_tokens.weight"
 
 
 def read_bart(config: Config, name: str) -> ModelSpec:
@@ -47,19 +48,33 @@ def read_marian(config: Config, name: str) -> ModelSpec:
     """The spec of a Marian config: post-norm, sines and cosines; perhaps two vocabularies."""
     spec = _encoder_decoder(config, name, place="post", learned=False, embed_norm=False)
     other = config.whole_or_none("decoder_vocab_size") or spec.vocab
-    if config.flag("share_encoder_decoder_embeddings", True):
-        if other != spec.vocab:
-            raise unsupported(config, "decoder_vocab_size", (spec.vocab,), "marian")
-        return spec
-    assert spec.encoder is not None
-    encoder = replace(spec.encoder, vocab=spec.vocab)
-    return replace(spec, vocab=other, encoder=encoder, family=APART)
+    if not config.flag("share_encoder_decoder_embeddings", True):
+        return replace(_apart(spec), vocab=other)
+    if other != spec.vocab:
+        raise unsupported(config, "decoder_vocab_size", (spec.vocab,), "marian")
+    return spec
 
 
-def with_bias(spec: ModelSpec, tensors: Collection[str]) -> ModelSpec:
-    """The spec without the bias of the logits, where the folder has none."""
+def as_stored(spec: ModelSpec, tensors: Collection[str]) -> ModelSpec:
+    """The spec without the bias of the logits, where the folder has none.
+
+    Older versions shared one table even where config.json ties nothing.
+    """
     there = BIAS in tensors
-    return replace(spec, head_bias=there, fixed_bias=there)
+    spec = replace(spec, head_bias=there, fixed_bias=there)
+    assert spec.encoder is not None
+    if spec.family.endswith(APART) and not any(name.endswith(OWN_TABLE) for name in tensors):
+        family = spec.family.removesuffix(APART)
+        encoder: EncoderSpec = spec.encoder
+        return replace(spec, family=family, encoder=replace(encoder, vocab=None))
+    return spec
+
+
+def _apart(spec: ModelSpec) -> ModelSpec:
+    """The spec with a table of tokens for the encoder and another for the decoder."""
+    assert spec.encoder is not None
+    family = ("bart" if spec.position == "learned" else "marian") + APART
+    return replace(spec, encoder=replace(spec.encoder, vocab=spec.vocab), family=family)
 
 
 def _encoder_decoder(
@@ -114,18 +129,20 @@ def _encoder_decoder(
         "embed_norm": NORM if embed_norm else NO_NORM,
         "final_norm": NORM if place == "pre" else NO_NORM,
     }
-    return ModelSpec(
+    tied = config.flag("tie_word_embeddings", True)
+    spec = ModelSpec(
         name=name,
         vocab=config.whole("vocab_size", 50_265),
         d_model=d,
         blocks=blocks("decoder", writes=True),
-        tied=config.flag("tie_word_embeddings", True),
+        tied=tied,
         head_bias=True,
         fixed_bias=True,
         layout="out_in",
         encoder=EncoderSpec(blocks("encoder", writes=False), **positions),  # type: ignore[arg-type]
         **positions,  # type: ignore[arg-type]
     )
+    return spec if tied else _apart(spec)
 
 
 def _root(width: int) -> Expression:

@@ -14,8 +14,8 @@ ENCODERS: dict[str, Family] = {
     "electra": Family("electra", bert.read_electra),
     "t5": Family("t5", t5.read_t5, seen=t5.with_own_head),
     "mt5": Family("t5", t5.read_mt5, seen=t5.with_own_head),
-    "bart": Family("bart", bart.read_bart, seen=bart.with_bias),
-    "mbart": Family("bart", bart.read_mbart, seen=bart.with_bias),
-    "marian": Family("marian", bart.read_marian, seen=bart.with_bias),
-    "pegasus": Family("marian", bart.read_pegasus, seen=bart.with_bias),
+    "bart": Family("bart", bart.read_bart, seen=bart.as_stored),
+    "mbart": Family("bart", bart.read_mbart, seen=bart.as_stored),
+    "marian": Family("marian", bart.read_marian, seen=bart.as_stored),
+    "pegasus": Family("marian", bart.read_pegasus, seen=bart.as_stored),
 }

@@ -66,7 +66,7 @@ CHANGING: dict[str, tuple[Any, ...]] = {
                      "altup_num_inputs", "layerdrop", "qk_layernorm", "qk_layernorms",
                      "use_qk_norm", "use_qkv_bias", "lm_head_bias", "word_embed_proj_dim",
                      "vision_config", "audio_config", "text_config", "adapter_layers",
-                     "quantization_config", "compression_config", "sparsity_config"), NOTHING),
+                     "compression_config", "sparsity_config"), NOTHING),
     "hidden_activation": (None,),
 }  # fmt: skip
 
@@ -91,12 +91,16 @@ HARMLESS = frozenset({
     "attention_dropout", "hidden_dropout", "hidden_dropout_prob", "attention_probs_dropout_prob",
     "classifier_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop", "initializer_range",
     "gradient_checkpointing", "pretraining_tp", "rope_scaling_type", "max_sequence_length",
-    "output_attentions", "output_hidden_states", "return_dict", "use_return_dict",
+    "resid_dropout", "residual_dropout", "embed_dropout", "embedding_dropout", "emb_pdrop",
+    "init_device", "output_attentions", "output_hidden_states", "return_dict", "use_return_dict",
     # heads of other tasks, which a language model ignores
     "finetuning_task", "id2label", "label2id", "num_labels", "problem_type", "summary_type",
     "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
+    # how weights are packed, which `quantised` reads
+    "quantization_config",
     # duplicates of other keys, or settings of the same arithmetic
-    "n_ctx", "is_decoder", "reorder_and_upcast_attn", "chunk_size_feed_forward", "n_positions",
+    "n_ctx", "is_decoder", "reorder_and_upcast_attn", "chunk_size_feed_forward",
+    "_sliding_window_pattern", "cache_implementation", "n_positions",
     # of encoders and encoder–decoders: training, other tasks, older versions
     "dropout", "dropout_rate", "activation_dropout", "encoder_layerdrop", "decoder_layerdrop",
     "qa_dropout", "seq_classif_dropout", "classif_dropout", "init_std", "initializer_factor",
@@ -154,6 +158,8 @@ def _same(found: Any, value: Any) -> bool:
 def check_no_other_code(config: Config) -> None:
     """Refuses a folder with its own model class, whose computation is unknown."""
     found = config.table.get("auto_map")
+    if "auto_map" in config.asked:
+        return  # the family knows that code
     if isinstance(found, dict) and any(key in OTHER_CODE for key in found):
         raise config.refuse(
             "auto_map",

@@ -15,7 +15,7 @@ from byhand.expression import Expression, Number, Quotient
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
 from byhand.models.huggingface.rope import Keys, read_rope
-from byhand.models.huggingface.routers import by_sigmoid, plain_mlp, with_experts
+from byhand.models.huggingface.routers import IGNORED, by_sigmoid, plain_mlp, with_experts
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 
 LAYER_TYPES = {"full_attention": False, "sliding_attention": True}
@@ -212,7 +212,8 @@ def _factor(config: Config, key: str) -> Expression | None:
 def _sparse(config: Config, layers: int, usual: tuple[int, int], **more: Any) -> list[MlpSpec]:
     """The MLP of each layer, as Qwen's configs tell it: a plain one, or one with experts."""
     plain = plain_mlp(config)
-    config.asked.update(("num_experts", "num_local_experts"))
+    config.asked.update(("num_experts", "num_local_experts", "moe_intermediate_size"))
+    config.asked.update(("num_experts_per_tok", "norm_topk_prob", *IGNORED))
     step = config.whole("decoder_sparse_step", 1)
     _key, alone = config.value("mlp_only_layers", None)
     alone = [] if alone is None else alone

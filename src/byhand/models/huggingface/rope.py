@@ -44,7 +44,9 @@ class Keys:
     share: Fraction | None = None  # of a head that turns; None: whole heads, and nothing else
     pairing: str = "half"
     context: int = 2048  # where max_position_embeddings is missing
-    older: tuple[tuple[str, str], ...] = ()  # older names of scalings
+    first_length: int | None = None  # where that key is missing; None: the context
+    kinds: tuple[str, ...] = TYPES  # of RoPE that the family has
+    older: tuple[tuple[str, str], ...] = ()  # older names of them
 
 
 def read_rope(
@@ -55,7 +57,7 @@ def read_rope(
     `table` has the settings, where these are not those of all layers.
     """
     table = rope_table(config) if table is None else table
-    kind = _kind(table, dict(keys.older))
+    kind = _kind(table, keys)
     base = _common(config, table, keys.base_keys, "rope_theta", keys.base)
     if base.value <= 0:
         raise base.refuse(_("a number above 0"))
@@ -172,7 +174,7 @@ class _Scalings:
                 key=self.table.prefix + _FIRST, value=inner
             )
             raise self.config.refuse(_FIRST, expected)
-        return inner or outer or self.context()
+        return inner or outer or self.keys.first_length or self.context()
 
     def factor(self, length: int) -> Fraction:
         """By how much the text may grow: as the table says, else as the two lengths do."""
@@ -221,17 +223,17 @@ def rope_table(config: Config) -> Config:
     return new or old or Config(config.path, {})
 
 
-def _kind(table: Config, older: dict[str, str]) -> str:
+def _kind(table: Config, keys: Keys) -> str:
     key, found = table.value("rope_type", "default", "type")
-    found = older.get(found, found) if isinstance(found, str) else found
-    if found not in TYPES:
+    found = dict(keys.older).get(found, found) if isinstance(found, str) else found
+    if found not in keys.kinds:
         words = found if isinstance(found, str) else ""
         raise table.refuse(
             key,
-            ", ".join(TYPES),
+            ", ".join(keys.kinds),
             found,
             message=_("byhand does not do RoPE of type {kind}").format(kind=shown(found)),
-            hint=nearest(words[:80], TYPES),
+            hint=nearest(words[:80], keys.kinds),
         )
     return str(found)
 

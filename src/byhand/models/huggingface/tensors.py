@@ -7,35 +7,40 @@ tensor are checked on first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from itertools import islice
+from math import prod
 
 import numpy as np
 
 from byhand.errors import InputError, ShapeError, nearest
-from byhand.files.mapped import BLOCK, FLOATS, Stored, shown, sides
+from byhand.files.mapped import BLOCK, Stored, shown, sides
 from byhand.language import _
 from byhand.models.huggingface.families import Read
-from byhand.names.pieces import EXPERT, Form, Source
+from byhand.models.huggingface.quantised import Quantised
+from byhand.names.pieces import Form, Source
 from byhand.parameters import Parameter, parameters
 from byhand.spec import AttentionSpec
 from byhand.weights import Data, Tensor, Weights
 
 MOST_TOLD = 7  # missing tensors that are looked for
+Entry = Stored | Quantised
 
 
-def read_weights(read: Read, stored: Mapping[str, Stored], where: str) -> Weights:
+def read_weights(read: Read, stored: Mapping[str, Entry], where: str) -> Weights:
     """All the tensors the spec needs; InputError for one that is missing, extra or misshapen."""
     return _Reader(read, stored, where).weights()
 
 
 class _Reader:
-    def __init__(self, read: Read, stored: Mapping[str, Stored], where: str) -> None:
+    def __init__(self, read: Read, stored: Mapping[str, Entry], where: str) -> None:
         self.read = read
         self.stored = stored
         self.where = where
         names = read.names
-        prefixed = any(name.startswith(names.prefix) for name in stored)
-        self.prefix = names.prefix if prefixed else ""
+        every = (names.prefix, *names.prefixes)
+        there = (each for each in every if any(name.startswith(each) for name in stored))
+        self.prefix = next(there, "")
         self.head = next((head for head in names.heads if head in stored), names.heads[0])
         self.wanted = {p.name: p for p in parameters(read.spec)}
         found = {name: self.source(name) for name in self.wanted}
@@ -49,9 +54,7 @@ class _Reader:
 
     def files(self, name: str, source: Source) -> Iterator[str]:
         """The names of the tensors that a parameter is made of: one, or one for each expert."""
-        if EXPERT not in source.file:
-            return iter((source.file,))
-        return (source.file.replace(EXPERT, str(e)) for e in range(self.wanted[name].shape[0]))
+        return source.files(self.wanted[name].shape[0])
 
     def weights(self) -> Weights:
         self.complete()
@@ -93,8 +96,8 @@ class _Reader:
     def nothing_else(self) -> None:
         known = {file for name, source in self.sources.items() for file in self.files(name, source)}
         known.update((self.head, *self.copies()))  # the embedding may be stored again
-        leftovers = self.read.names.leftovers
-        extra = [n for n in self.stored if n not in known and not leftovers.fullmatch(n)]
+        names, layers = self.read.names, len(self.read.spec.blocks)
+        extra = [n for n in self.stored if n not in known and not names.is_left(n, layers)]
         if not extra:
             return
         raise InputError(
@@ -107,7 +110,7 @@ class _Reader:
             hint=nearest(extra[0][:200], known),
         )
 
-    def fits(self, parameter: Parameter, source: Source, stored: Stored) -> None:
+    def fits(self, parameter: Parameter, source: Source, stored: Entry) -> None:
         form = self.in_file(parameter, source)
         if stored.shape != form.shape:
             raise ShapeError(
@@ -142,7 +145,7 @@ class _Reader:
                 return self.read.spec.encoder.blocks[int(layer)].attention
         return None
 
-    def transposed(self, found: Stored, side: str) -> str:
+    def transposed(self, found: Entry, side: str) -> str:
         """The note on a tensor that fits transposed: which others do, and which are square."""
         others, square = [], []
         for name, source in self.sources.items():
@@ -170,13 +173,16 @@ class _Reader:
     def tensor(self, name: str, source: Source) -> Tensor:
         parameter = self.wanted[name]
         stored = [self.stored[file] for file in self.files(name, source)]
-        dtype = np.result_type(*{FLOATS[each.dtype] for each in stored})
-        again = [self.stored[file] for file in self.copies() if file in self.stored]
-        if name == "embed.token" and again:
-            for each in again:
-                self.fits(parameter, source, each)
-            return Tensor.at(name, lambda: _tied(stored[0], again), parameter.shape, dtype)
-        return Tensor.at(name, self.opening(parameter, source, stored), parameter.shape, dtype)
+        dtype = np.result_type(*{each.holds for each in stored})
+        return Tensor.at(
+            name,
+            self.opening(parameter, source, stored),
+            parameter.shape,
+            dtype,
+            kept=not any(each.packed for each in stored),
+            stored=" + ".join(dict.fromkeys(each.dtype for each in stored)),
+            bits=_bits(stored),
+        )
 
     def copies(self) -> list[str]:
         """The tensors that hold the embedding again, where the file has them: a tied head's too."""
@@ -184,11 +190,16 @@ class _Reader:
         return [*copies, self.head] if self.read.spec.tied else copies
 
     def opening(
-        self, parameter: Parameter, source: Source, stored: list[Stored]
+        self, parameter: Parameter, source: Source, stored: list[Entry]
     ) -> Callable[[], Data]:
         """What opens a parameter: a view of one tensor, or those of all experts, stacked."""
+        again = [self.stored[file] for file in self.copies() if file in self.stored]
+        if parameter.name == "embed.token" and again:
+            for each in again:
+                self.fits(parameter, source, each)
+            return lambda: _tied(stored[0], again)
         form, attn = self.form(parameter), self.attention(parameter.name)
-        if EXPERT not in source.file:
+        if not source.stacked:
             return lambda: source.taken(stored[0].finite(), form, attn)
         return lambda: np.stack([source.taken(each.finite(), form, attn) for each in stored])
 
@@ -204,7 +215,14 @@ class _Reader:
         return made
 
 
-def _tied(embedding: Stored, copies: list[Stored]) -> Data:
+def _bits(stored: list[Entry]) -> Fraction:
+    """What an entry takes in the files."""
+    sizes = [prod(each.shape) for each in stored]
+    total = sum(each.bits * size for each, size in zip(stored, sizes, strict=True))
+    return Fraction(total, max(1, sum(sizes)))
+
+
+def _tied(embedding: Entry, copies: list[Entry]) -> Data:
     """The embedding, after checking that a tied head and other copies hold the same numbers."""
     ours = embedding.finite()
     for copy in copies:
@@ -212,7 +230,7 @@ def _tied(embedding: Stored, copies: list[Stored]) -> Data:
     return ours
 
 
-def _check_the_same(ours: Data, copy: Stored) -> None:
+def _check_the_same(ours: Data, copy: Entry) -> None:
     theirs = copy.array()
     rows = max(1, BLOCK // max(1, ours.shape[1]))
     for start in range(0, len(ours), rows):

@@ -12,7 +12,7 @@ from math import log
 
 import numpy as np
 
-from byhand.numbers.allowed.precisions import OWN, Precision
+from byhand.numbers.allowed.precisions import HALF, OWN, Precision
 from byhand.numbers.allowed.ranges import Data
 from byhand.numbers.floats.activations import ACTIVATIONS
 
@@ -132,6 +132,16 @@ def where_exp_overflows(own: Data, y: Data, x: Data, p: Precision) -> Data:
         return own
     far = x < 0.01 - log(p.work.largest)
     return np.where(far, np.maximum(own, np.abs(y)), own) if far.any() else own
+
+
+TABLES = ("gelu_tanh", "gelu_fast", "gelu_bloom")  # that llama.cpp looks up, from -10 to 10
+
+
+def from_table(kind: str, x: Data, y: Data) -> Data:
+    """How far a table of float16 is off: x and f(x) are rounded to float16."""
+    in_x = np.abs(x) * HALF.half + HALF.least
+    own: Data = moved(kind, x, in_x) + np.abs(y) * (HALF.half * (1 + 4 * HALF.half))
+    return own + HALF.least + 1e-20  # beyond -10 it is 0
 
 
 KINDS: Mapping[str, Callable[[Data, Precision], Result]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import frexp, inf, sqrt
 
@@ -10,7 +11,8 @@ import numpy as np
 
 from byhand.expression import Expression
 from byhand.numbers.allowed.admitting import constant
-from byhand.numbers.allowed.precisions import CHAIN, FLOAT32, OWN, ROW, Precision
+from byhand.numbers.allowed.ggml import rounded
+from byhand.numbers.allowed.precisions import CHAIN, FLOAT32, HALF, OWN, ROW, Precision
 from byhand.numbers.allowed.ranges import (
     CHUNK,
     TYPICAL,
@@ -37,6 +39,10 @@ SMALL = 2.0**-5  # error of an exponent up to which first terms of the series bo
 class Attention(Rounding):
     """scores, softmax, mix."""
 
+    def _met(self, x: Array) -> Range:
+        """A factor of scores or of mixed values, which llama.cpp rounds to float16."""
+        return rounded(self._read(x), HALF) if self.precision.ggml else self._read(x)
+
     @quiet(all="ignore")
     def scores(
         self,
@@ -53,7 +59,7 @@ class Attention(Rounding):
         keys: Sequence[int],
     ) -> Range:
         p = self.precision
-        q, k = self._read(q), self._read(k)
+        q, k = self._met(q), self._met(k)
         mid, sizes, moved, usual = _dot_products(q, k, (len(q), len(queries), len(keys)))
         width = q.shape[-1]
         kept = FLOAT32 if p.flash and p.narrow else p.store
@@ -153,7 +159,9 @@ class Attention(Rounding):
     @quiet(all="ignore")
     def mix(self, weights: Array, v: Array) -> Range:
         p = self.precision
-        weights, v = self._read(weights), self._read(v)
+        weights, v = self._met(weights), self._met(v)
+        if p.ggml and p.flash:  # sums of values are kept in float16, and rescaled
+            p = replace(p, accumulate=HALF)
         shares, values = wide(weights.mid), np.ascontiguousarray(wide(v.mid))
         heads, queries, keys = shares.shape
 
@@ -163,7 +171,8 @@ class Attention(Rounding):
 
         seen = keys if weights.absent is None else keys - weights.absent.sum(axis=-1)
         counts = np.broadcast_to(np.asarray(seen), (heads, queries))[..., None]
-        relative = (1 + _summed(p, counts + 1.0)) * (1 + p.entering) ** 2
+        roundings = counts + 1.0 if p.accumulate is not HALF else 2.0 * counts + 4.0
+        relative = (1 + _summed(p, roundings)) * (1 + p.entering) ** 2
         relative += -1 + (keys + 2) * OWN
         mid = mixed(shares, values)
         abs_w, abs_v = np.abs(shares), np.abs(values)

@@ -74,7 +74,7 @@ class Entrywise(Rounding):
         for end, side in ((least, -1.0), (most, 1.0)):
             if end is None:
                 continue
-            limit, off = float(end), _moved(self.precision, end)
+            limit, off = float(end), moved_limit(self.precision, end)
             room = np.zeros(mid.shape) if rad is None else rad
             ahead = (limit - mid) * side  # how far the limit is still away; rounded: once
             near = ahead <= (room + off) * (1 + 4 * OWN)
@@ -110,7 +110,7 @@ class Entrywise(Rounding):
         return Range(wide(rows.mid), rows.radius(), rows.usual)
 
 
-def _moved(p: Precision, end: Fraction) -> float:
+def moved_limit(p: Precision, end: Fraction) -> float:
     """How far a limit may be off: rounded to the format, where that does not have it."""
     odd = end.numerator // (end.numerator & -end.numerator) if end else 0
     short = odd.bit_length() <= EVERYWHERE and end.denominator & (end.denominator - 1) == 0

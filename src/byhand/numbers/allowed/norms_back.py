@@ -20,7 +20,10 @@ class NormsBack(Norms, AttentionBack):
     """row_dots and the adjoints of the parts of a norm."""
 
     @quiet(all="ignore")
-    def row_dots(self, x: Array, y: Array) -> Range:
+    def row_dots(self, x: Array, y: Array, *, kept: bool = False) -> Range:
+        if kept:
+            dots: Range = self.row_dots(x, y).each(lambda part: part[..., None])
+            return dots
         if x.origin is not None and x.origin.shares:
             return self._attention_dots(self._read(x), self._read(y))
         p = self._back(x)

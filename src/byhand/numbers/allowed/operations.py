@@ -1,7 +1,8 @@
 """The operations of a transformer on ranges: each result holds all that is allowed.
 
 `norms`, `positions`, `attention`, `experts` and `entrywise` hold the others; `norms_back`,
-`attention_back`, `slopes`, `sums` and `losses` the way back; `updates` an optimizer's step.
+`attention_back`, `parts_back`, `slopes`, `sums` and `losses` the way back; `updates` a step of
+learning.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.allowed import judged
-from byhand.numbers.allowed.activations import KINDS, moved
+from byhand.numbers.allowed.activations import KINDS, TABLES, from_table, moved
 from byhand.numbers.allowed.admitting import constant
 from byhand.numbers.allowed.entrywise import Entrywise
 from byhand.numbers.allowed.experts import Experts
+from byhand.numbers.allowed.ggml import entering
 from byhand.numbers.allowed.largest import contest
 from byhand.numbers.allowed.losses import Losses
-from byhand.numbers.allowed.norms_back import NormsBack
+from byhand.numbers.allowed.parts_back import PartsBack
 from byhand.numbers.allowed.positions import Positions
 from byhand.numbers.allowed.precisions import OWN
 from byhand.numbers.allowed.products import Rows, in_bytes, parts_radius, parts_usual
@@ -45,7 +47,7 @@ from byhand.numbers.allowed.updates import Updates
 from byhand.numbers.base import Array, Prediction
 
 
-class Allowed(NormsBack, Positions, Experts, Entrywise, Slopes, Losses, Updates):
+class Allowed(PartsBack, Positions, Experts, Entrywise, Slopes, Losses, Updates):
     """The number system of all values that correct implementations of one precision may give.
 
     `judge` judges claims about a value; `overlay` replaces entries by claims, so that later steps
@@ -105,6 +107,8 @@ class Allowed(NormsBack, Positions, Experts, Entrywise, Slopes, Losses, Updates)
     @quiet(all="ignore")
     def embed(self, table: Array, ids: Sequence[int], *, scale: Expression | None = None) -> Range:
         rows = self.admit(table)[np.asarray(ids, dtype=np.intp)]
+        if rows.stored is not None:  # one row is unpacked: its terms meet nothing else
+            rows.rad = None
         rows = Range(wide(rows.mid), rows.radius(), rows.usual)
         if scale is None:
             return rows
@@ -165,6 +169,9 @@ class Allowed(NormsBack, Positions, Experts, Entrywise, Slopes, Losses, Updates)
         """Rows times a matrix: any order of summation, fused or not, bias first or last."""
         p = self.precision
         x = x if p.bytes is None else in_bytes(x, p.bytes)
+        beside: Data | None = None
+        if p.ggml:
+            x, beside = entering(x, weight.stored)
         data, radius = wide(x.mid), x.radius()
         inputs = data.shape[1]
         outputs = weight.shape[1 if layout == "in_out" else 0]
@@ -178,7 +185,7 @@ class Allowed(NormsBack, Positions, Experts, Entrywise, Slopes, Losses, Updates)
         matrix_radius = None  # of rounded weights
         if weight.rad is not None:
             columns = weight.rad if layout == "in_out" else weight.rad.T
-            matrix_radius = most @ columns
+            matrix_radius = (most if beside is None else most + beside) @ columns
         offset = None if bias is None else wide(bias.mid)
         offset_radius = None if bias is None else bias.radius()
         growth, moving = relative * rows.grown, (1 + relative) * rows.grown
@@ -283,6 +290,8 @@ class Allowed(NormsBack, Positions, Experts, Entrywise, Slopes, Losses, Updates)
         x = self._unrounded(x)
         data, radius = np.ascontiguousarray(wide(x.mid)), x.radius()
         mid, own = KINDS[kind](data, p)
+        if p.ggml and kind in TABLES:
+            own = plus(own, from_table(kind, data, mid))
         through = None if radius is None else moved(kind, data, radius)
         usual = None if x.usual is None else moved(kind, data, x.usual)
         if own is None:
@@ -292,6 +301,8 @@ class Allowed(NormsBack, Positions, Experts, Entrywise, Slopes, Losses, Updates)
         if through is not None:
             own += through * (1 + 2 * p.function + 8 * p.work.half)
         spread = (size + np.abs(mid)) * (0.25 * p.work.half) if p.work.half else None
+        if p.ggml and kind in TABLES:
+            spread = quadrature(spread, from_table(kind, data, mid) * (TYPICAL / 2))
         return self._stored(mid, own, quadrature(usual, spread), own=0.0)
 
     @quiet(all="ignore")

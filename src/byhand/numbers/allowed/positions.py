@@ -166,6 +166,9 @@ def _made(
     roundings = 2 * abs(log(base)) * exponents + POWER + 1
     if given is not None:
         roundings = BLENDED * roundings + SCALED
+    if p.ggml:  # each frequency is the one before it times base^(-2/width), a power
+        each = ULPS + 2 + 4 * abs(log(base)) / width
+        roundings = np.maximum(roundings, np.arange(len(rates)) * each + POWER + SCALED)
     unit = p.tables.half + OWN  # the implementation's, and our own
     off = angles * (roundings * unit) * (1 + 2**-20)
     if radius is not None:

@@ -65,6 +65,7 @@ class Precision:
     `flash`: scores stay in float32, and shares are rounded to the format before they mix values.
     `fused`: an operation may read a result before it was rounded.  `bytes`: activations enter
     products with matrices in 8 bits.  `parts`: so many partial sums of a product may be stored.
+    `ggml`: what meets a matrix is rounded by the matrix's format, as llama.cpp does.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Precision:
     fused: bool = False
     bytes: Bytes | None = None
     parts: int = 1
+    ggml: bool = False
 
     @property
     def format(self) -> str:
@@ -213,6 +215,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "int8:tensor": {"bytes": replace(INT8, by_tensor=True)},
     "accumulate:float16": {"accumulate": HALF},
     "accumulate:bfloat16": {"accumulate": BFLOAT},
+    "ggml": {"ggml": True},
 }
 PARALLEL = "parallel:"
 WAY_NAMES = (*WAYS, f"{PARALLEL}N")
@@ -243,6 +246,12 @@ def precision(name: str) -> Precision:
         raise InputError(
             _("sums of {format} are not kept in 16 bits").format(format=plain.name),
             expected="float16+accumulate:float16, bfloat16+accumulate:bfloat16",
+            found=name,
+        )
+    if "ggml" in settings and (base != "float32" or "bytes" in settings):
+        raise InputError(
+            _("llama.cpp stores float32, and 8 bits by a matrix's format alone"),
+            expected="float32+ggml, float32+ggml+flash",
             found=name,
         )
     islands = base.startswith(TRANSFORMERS)

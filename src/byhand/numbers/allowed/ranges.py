@@ -46,6 +46,7 @@ class Range:
     least: float = 0.0  # weights and claims below it may be read as 0
     claimed: bool = False  # whether some entries are claims
     origin: Origin | None = field(default=None, repr=False)
+    stored: str | None = None  # for weights: the format of their file
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -68,7 +69,9 @@ class Range:
         parts = (self.mid, self.rad, self.usual, self.absent)
         mid, rad, usual, absent = (None if part is None else view(part) for part in parts)
         assert mid is not None
-        return Range(mid, rad, usual, absent, self.relative, self.least, self.claimed)
+        return Range(
+            mid, rad, usual, absent, self.relative, self.least, self.claimed, stored=self.stored
+        )
 
     def radius(self) -> Data | None:
         """`rad` plus the relative part, and |mid| where it may be read as 0; None: zeros."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, ldexp
 
 import numpy as np
 
 from byhand.numbers.allowed.admitting import admitted
+from byhand.numbers.allowed.ggml import of_two_terms
 from byhand.numbers.allowed.precisions import FLOAT64 as DOUBLE
 from byhand.numbers.allowed.precisions import OWN, Precision, Unit, precision
 from byhand.numbers.allowed.ranges import (
@@ -44,6 +46,19 @@ class Rounding(Numbers):
     def admit(self, data: Array) -> Range:
         """Weights as they are, without a copy; for 16-bit formats they are cast first."""
         return data if isinstance(data, Range) else admitted(data, self.precision)
+
+    @quiet(all="ignore")
+    def admit_weight(
+        self, data: Array, stored: str | None = None, addends: Callable[[], Array] | None = None
+    ) -> Range:
+        """A weight; where the precision goes by it, with the format of its file."""
+        weight = self.admit(data)
+        if not self.precision.ggml or stored is None:
+            return weight
+        if addends is not None:
+            weight = of_two_terms(weight, wide(addends()), self.precision)
+        weight.stored = stored
+        return weight
 
     def _read(self, x: Array) -> Range:
         """A value as an operation reads it, rounded to the format if it was not yet."""

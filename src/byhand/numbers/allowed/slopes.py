@@ -8,6 +8,7 @@ so near to it that the format holds no number between, an implementation gives 1
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import pi, sqrt
 
 import numpy as np
@@ -22,12 +23,17 @@ from byhand.numbers.base import Array
 from byhand.numbers.floats.slopes import SLOPES
 
 Result = tuple[Data, Data]
+TANHS = ("gelu_tanh", "gelu_fast", "gelu_bloom")
 
 BENDS: Mapping[str, float] = {  # |f′(x) - f′(y)| is at most this times |x - y|
     "gelu": 0.7979,
     "gelu_tanh": 0.7979,
     "silu": 0.5001,
     "quick_gelu": 0.8511,
+    "gelu_fast": 0.7979,
+    "gelu_bloom": 0.7979,
+    "sigmoid": 0.0963,
+    "tanh": 0.7699,
 }
 
 
@@ -36,6 +42,8 @@ class Slopes(Rounding):
 
     @quiet(all="ignore")
     def slope(self, x: Array, *, kind: str) -> Range:
+        if kind == "relu2":
+            return self._of_relu2(x)
         if kind not in (*KINDS, "relu"):
             raise InputError(_("there is no activation {name}").format(name=repr(kind)))
         p = self.precision
@@ -54,11 +62,19 @@ class Slopes(Rounding):
         made = Origin(lost=8 + 4 * np.square(data))
         return self._stored(mid, own, quadrature(through, spread), own=0.0, origin=made)
 
+    def _of_relu2(self, x: Array) -> Range:
+        """2·max(0, x): it moves twice as far as x."""
+        x = self._read(x)
+        radius, usual = x.radius(), x.usual
+        rad = None if radius is None else 2 * radius
+        spread = None if usual is None else 2 * usual
+        return self._stored(2 * np.maximum(wide(x.mid), 0.0), rad, spread)
+
 
 def _typical(kind: str, x: Data, mid: Data, p: Precision) -> Data:
     """What rounding usually does; tanh near ±1 is off by a unit, and 1 - tanh² with it."""
     usual: Data = (1 + np.abs(mid)) * (0.25 * p.work.half)
-    if kind == "gelu_tanh":
+    if kind in TANHS:
         steep = sqrt(2 / pi) * (1 + 3 * 0.044715 * np.square(x))
         usual = np.hypot(usual, np.minimum(np.abs(x) * steep / 2, 100.0) * p.single)
     return usual
@@ -85,9 +101,9 @@ def gelu(x: Data, p: Precision) -> Result:
     return y, own
 
 
-def gelu_tanh(x: Data, p: Precision) -> Result:
-    """(1 + t)/2 + x·(1 - t²)·a′/2, t = tanh a and a = √(2/π)·(x + 0.044715·x³)."""
-    y = _middle("gelu_tanh", x)
+def gelu_tanh(kind: str, x: Data, p: Precision) -> Result:
+    """(1 + t)/2 + x·(1 - t²)·a′/2, t = tanh a and a = √(2/π)·(x + 0.044715·x³), or nearly so."""
+    y = _middle(kind, x)
     inner = sqrt(2 / pi) * np.abs(x) * (1 + 0.044715 * np.square(x))
     steep = sqrt(2 / pi) * (1 + 3 * 0.044715 * np.square(x))
     gap = 2 / (1 + np.exp(np.minimum(2 * inner, 700.0)))  # 1 - |t|
@@ -99,6 +115,22 @@ def gelu_tanh(x: Data, p: Precision) -> Result:
     own = in_t / 2 + 2 * p.work.half + OURS
     own += half * (in_arch + arch * (8 * p.work.half + OURS))
     return y, own
+
+
+def sigmoid(x: Data, p: Precision) -> Result:
+    """s·(1 - s), s = 1/(1 + e^-x), which may be stored before."""
+    y = _middle("sigmoid", x)
+    share = 1 / (1 + np.exp(-x))
+    in_share = share * (1.01 * p.function + 3 * p.work.half) + _near_one(1 / (1 + np.exp(x)), p)
+    return y, where_exp_overflows(2 * in_share + y * (4 * p.work.half + OURS), y, x, p)
+
+
+def tanh(x: Data, p: Precision) -> Result:
+    """1 - t², t = tanh x, which may be stored before."""
+    y = _middle("tanh", x)
+    gap = 2 / (1 + np.exp(np.minimum(2 * np.abs(x), 700.0)))  # 1 - |t|
+    in_t = _near_one(gap, p) + p.store.half
+    return y, in_t * (2 + in_t) + 2 * p.work.half + OURS
 
 
 def silu(x: Data, p: Precision) -> Result:
@@ -145,7 +177,9 @@ def _middle(kind: str, x: Data) -> Data:
 
 KINDS: Mapping[str, Callable[[Data, Precision], Result]] = {
     "gelu": gelu,
-    "gelu_tanh": gelu_tanh,
+    **{kind: partial(gelu_tanh, kind) for kind in TANHS},
     "silu": silu,
     "quick_gelu": quick_gelu,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
 }

@@ -71,8 +71,15 @@ class Sums(Rounding):
         return self._stored(mid, rad, usual, origin=made)
 
     @quiet(all="ignore")
-    def column_sums(self, x: Array, *, by: Array | None = None, merged: bool = False) -> Range:
+    def column_sums(
+        self, x: Array, *, by: Array | None = None, merged: bool = False, each: bool = False
+    ) -> Range:
         """The gradients of biases and gains; those of a norm may be summed up in 16 bits."""
+        if each:
+            others = [None] * len(x) if by is None else [by[k] for k in range(len(by))]
+            heads = [self.column_sums(x[k], by=other) for k, other in enumerate(others)]
+            gathered: Range = self.stack(heads).each(lambda part: part[:, None, :])
+            return gathered
         p = self.precision
         x = self._read(x)
         if merged and x.ndim == 3:
@@ -114,9 +121,10 @@ class Sums(Rounding):
         overflowing(rad, size, p.store.largest)
         if (radius := grouped.radius()) is not None:
             rad += radius.sum(axis=1) * (1 + n * p.store.half)
-        usual = None
+        squares = np.square(wide(grouped.mid)).sum(axis=1)
+        usual = np.sqrt(max(n - 2, 0) * squares) * (TYPICAL * p.store.half)
         if grouped.usual is not None:
-            usual = np.sqrt(np.square(grouped.usual).sum(axis=1))
+            usual = np.hypot(usual, np.sqrt(np.square(grouped.usual).sum(axis=1)))
         return self._stored(wide(grouped.mid).sum(axis=1), rad, usual)
 
     # ------------------------------------------------------------------- products
@@ -239,9 +247,15 @@ class Sums(Rounding):
         return self._gathered(mid, rad, usual, sizes, grad, p.parameters)
 
     def pack_heads(
-        self, queries: Array, keys: Array, values: Array, *, starts: Sequence[int], stride: int
+        self,
+        queries: Array,
+        keys: Array | None = None,
+        values: Array | None = None,
+        *,
+        starts: Sequence[int],
+        stride: int,
     ) -> Range:
-        parts = [self._read(part) for part in (queries, keys, values)]
+        parts = [self._read(part) for part in (queries, keys, values) if part is not None]
 
         def packed(arrays: list[Data]) -> Data:
             columns = sum(part.shape[0] * part.shape[2] for part in parts)

@@ -59,7 +59,9 @@ class EachExpert:
         return self.whole[index]
 
     def __getattr__(self, name: str) -> Any:
-        """For all else it is the array."""
+        """For all else it is the array; but NumPy's own protocols lose formats such as bfloat16."""
+        if name.startswith("__array_"):
+            raise AttributeError(name)
         return getattr(self.whole, name)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Data:

@@ -196,7 +196,8 @@ class Learning(System):
             beyond |= wide < self._constant(least)
         if most is not None:
             beyond |= wide > self._constant(most)
-        return np.where(beyond, self.dtype.type(0), grad)
+        back = self._wide(grad)
+        return narrowed(np.where(beyond, back.dtype.type(0), back), self.dtype)
 
     @quiet(all="ignore")
     def softmax_back(self, weights: Array, grad: Array, dot: Array) -> Array:

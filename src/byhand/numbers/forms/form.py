@@ -76,6 +76,11 @@ def settled(terms: Data, errors: Data, absent: Truths | None = None) -> Form:
     return Form(terms, errors, absent)
 
 
+def negative(x: Form) -> Form:
+    """-x."""
+    return Form(-x.terms, x.errors, x.absent)
+
+
 def plus(x: Data, y: Data) -> Data:
     """The sum of two arrays by letter, as a new array."""
     if len(x) == len(y):

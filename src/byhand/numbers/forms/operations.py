@@ -15,13 +15,18 @@ from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import Array, Note, Prediction
-from byhand.numbers.forms import functions, products, smooth
+from byhand.numbers.forms import experts, functions, products, smooth
 from byhand.numbers.forms.angles import given_turns, turns, waves
 from byhand.numbers.forms.arithmetic import BITS
-from byhand.numbers.forms.form import Form
+from byhand.numbers.forms.form import Form, ends, negative
 from byhand.numbers.forms.largest import predict
 from byhand.numbers.forms.mixing import around_the_mixed
-from byhand.numbers.forms.places import side_by_side, with_columns, without_idle_letters
+from byhand.numbers.forms.places import (
+    side_by_side,
+    side_by_side_columns,
+    with_columns,
+    without_idle_letters,
+)
 from byhand.numbers.forms.rounding import Data
 from byhand.numbers.forms.shares import softmax
 from byhand.numbers.forms.system import System
@@ -54,6 +59,7 @@ class Forms(System):
     _reciprocal: Function = staticmethod(functions.reciprocal)
     _relu: Function = staticmethod(functions.relu)
     _smooth: Callable[[Form, str], Form] = staticmethod(smooth.activated)
+    _rising: Callable[[Form, str], Form] = staticmethod(smooth.risen)
     _softmax: Function = staticmethod(softmax)
     _surprise: Function = staticmethod(functions.surprise)
     _mixed: Callable[[Form, Form, Form], Form] = staticmethod(around_the_mixed)
@@ -67,8 +73,19 @@ class Forms(System):
         rows = Form(table.terms[:, 0][:, places], table.errors[:, 0][:, places])
         return rows if scale is None else products.scaled(rows, self.constant(scale))
 
-    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
-        return waves(tuple(positions), width, base, self.arithmetic, self.bits)
+    def sinusoid(
+        self,
+        *,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str = "interleaved",
+    ) -> Array:
+        found = waves(tuple(positions), width, base, self.arithmetic, self.bits)
+        if pairing != "half":
+            return found
+        order = [*range(0, width, 2), *range(1, width, 2)]
+        return found.each(lambda part: part[..., order])
 
     def add(self, x: Array, y: Array) -> Array:
         return products.added(x, y)
@@ -113,10 +130,46 @@ class Forms(System):
                 np.copyto(part, nothing, where=zero[..., None])
         return found
 
-    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
+    def affine(
+        self,
+        x: Array,
+        *,
+        gain: Array | None = None,
+        bias: Array | None = None,
+        plus_one: bool = False,
+    ) -> Array:
         if gain is not None:
+            gain = self.rescale(gain, plus=Fraction(1)) if plus_one else gain
             x = products.product(x, gain.aligned(x.ndim))
         return x if bias is None else products.added(x, bias.aligned(x.ndim))
+
+    # ------------------------------------------------------------------- entry by entry
+
+    def rescale(
+        self, x: Array, *, by: Expression | None = None, plus: Fraction | None = None
+    ) -> Array:
+        x = x if by is None else products.scaled(x, self.constant(by))
+        return x if plus is None else products.added(x, self.constant(plus).aligned(x.ndim))
+
+    def soft_cap(self, x: Array, *, cap: Fraction) -> Array:
+        inner = products.scaled(x, self.constant(1 / cap))
+        return products.scaled(self._rising(inner, "tanh"), self.constant(cap))
+
+    def clamp(
+        self, x: Array, *, least: Fraction | None = None, most: Fraction | None = None
+    ) -> Array:
+        """max(x, c) is c + relu(x - c), and min(x, c) is c - relu(c - x)."""
+        if least is not None:
+            limit = self.constant(least).aligned(x.ndim)
+            x = products.added(limit, self._relu(products.added(x, negative(limit))))
+        if most is not None:
+            limit = self.constant(most).aligned(x.ndim)
+            beyond = self._relu(products.added(limit, negative(x)))
+            x = products.added(limit, negative(beyond))
+        return x
+
+    def weigh(self, x: Array, by: Array) -> Array:
+        return products.product(x, by)
 
     # ------------------------------------------------------------------- products
 
@@ -149,8 +202,6 @@ class Forms(System):
         pairing: str,
         magnitude: Expression | None = None,
     ) -> Array:
-        if magnitude is not None:
-            raise self._not_known(_("RoPE with a magnitude"))
         places = tuple(positions)
         if frequencies is None:
             cos, sin = turns(places, width, base, self.arithmetic, self.bits)
@@ -167,6 +218,9 @@ class Forms(System):
             products.added(products.product(a, cos), products.product(b, less)),
             products.added(products.product(a, sin), products.product(b, cos)),
         )
+        if magnitude is not None:
+            one, other = (products.scaled(part, self.constant(magnitude)) for part in turned)
+            turned = one, other
         return with_columns(x, (first, second), turned)
 
     # ------------------------------------------------------------------- attention
@@ -178,22 +232,25 @@ class Forms(System):
         *,
         table: Array | None = None,
         slopes: Array | None = None,
+        bias: Array | None = None,
         scale: Expression | None = None,
         cap: Fraction | None = None,
         mask: Sequence[Sequence[bool]],
         queries: Sequence[int],
         keys: Sequence[int],
     ) -> Array:
-        if cap is not None:
-            raise self._not_known(_("scores with a cap"))
         result = _by_head(q, k.each(lambda part: part.swapaxes(-1, -2)))
         if scale is not None:
             result = products.scaled(result, self.constant(scale))
+        if cap is not None:
+            result = self.soft_cap(result, cap=cap)
         if slopes is not None:
             apart = -np.abs(np.subtract.outer(np.asarray(queries), np.asarray(keys)))
             distances = known_floats(apart[None], self.arithmetic)
             steep = slopes.each(lambda part: part[..., None, None])
             result = products.added(result, products.product(steep, distances))
+        if bias is not None:
+            result = products.added(result, bias)
         hidden = ~np.asarray(mask, dtype=bool)[None, None]
         if table is not None:
             here = table.each(lambda part: part[..., list(queries), :][..., list(keys)])
@@ -205,9 +262,12 @@ class Forms(System):
         return result
 
     def softmax(self, x: Array, *, sinks: Array | None = None) -> Array:
-        if sinks is not None:
-            raise self._not_known(_("attention with sinks"))
-        return self._softmax(x)
+        if sinks is None:
+            return self._softmax(x)
+        last = sinks.each(lambda part: part[..., None, None])
+        every = self._softmax(side_by_side_columns(x, last))
+        shares = every.each(lambda part: part[..., :-1])
+        return Form(shares.terms, shares.errors, x.absent)  # which do not add up to 1
 
     def mix(self, weights: Array, v: Array) -> Array:
         found = _by_head(weights, v)
@@ -235,18 +295,77 @@ class Forms(System):
             np.stack([row.errors for row in rows], axis=-3),
         )
 
-    # ------------------------------------------------------------------- activations and the end
+    # ------------------------------------------------------------------- experts
 
     def expert_linear(
         self, x: Array, weight: Array, *, bias: Array | None = None, layout: str
     ) -> Array:
-        self._no_experts()
+        def of(whole: Form, expert: int) -> Form:
+            return whole.each(lambda part: part[:, :, expert])
+
+        made = [
+            self.linear(
+                x if x.ndim == 2 else of(x, expert),
+                of(weight, expert),
+                bias=None if bias is None else of(bias, expert),
+                layout=layout,
+            )
+            for expert in range(len(weight))
+        ]
+        return experts.stacked(made)
+
+    def choose(
+        self,
+        x: Array,
+        *,
+        count: int,
+        groups: int | None = None,
+        groups_chosen: int | None = None,
+        group_rule: str | None = None,
+    ) -> Array:
+        choice = experts.Choice(count, groups, groups_chosen, group_rule)
+        sure, possible, tied = experts.chosen_rows(x, choice)
+        self.notes += [Note("tied-experts", (row,)) for row in tied]
+        return experts.marks(sure, possible, self.arithmetic)
+
+    def expert_shares(
+        self,
+        x: Array,
+        chosen: Array,
+        *,
+        normalised: bool,
+        alone: bool = False,
+        scale: Fraction | None = None,
+        eps: Fraction | None = None,
+    ) -> Array:
+        if normalised and not alone:
+            found = self._softmax(experts.seen(x, chosen))
+            found = experts.any_share(found, chosen, experts.open_rows(chosen))
+        else:
+            found = products.product(x if alone else self._softmax(x), chosen)
+        if normalised and alone:
+            sums = products.row_sums(found)
+            sums = sums if eps is None else products.added(sums, self.constant(eps).aligned(1))
+            by = self._reciprocal(sums).each(lambda part: part[..., None])
+            low, _high = ends(x)
+            positive = ((low >= 0) | experts.away(chosen)).all(axis=-1)
+            found = products.product(found, by)
+            found = experts.any_share(found, chosen, experts.open_rows(chosen) & positive)
+        return found if scale is None else products.scaled(found, self.constant(scale))
+
+    def combine(self, x: Array, shares: Array) -> Array:
+        return experts.combined(x, shares)
+
+    # ------------------------------------------------------------------- activations and the end
 
     def activate(self, x: Array, *, kind: str) -> Array:
         if kind == "identity":
             return x
-        if kind == "relu":
-            return self._relu(x)
+        if kind in ("relu", "relu2"):
+            above = self._relu(x)
+            return above if kind == "relu" else products.product(above, above)
+        if kind in smooth.RISING:
+            return self._rising(x, kind)
         if kind not in smooth.FUNCTIONS:
             raise InputError(_("there is no activation {name}").format(name=repr(kind)))
         return self._smooth(x, kind)

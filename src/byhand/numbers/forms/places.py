@@ -47,6 +47,27 @@ class Places(Numbers):
         """The positions of x and then those of y; a form of one case stands for all cases."""
         return Form(_joined(x.terms, y.terms), _joined(x.errors, y.errors), _hidden(x, y))
 
+    def beside(self, x: Array, y: Array) -> Array:
+        """(head, pos, a) and (head or 1, pos, b) → (head, pos, a + b)."""
+        return side_by_side_columns(x, y)
+
+    def bucket_scores(self, table: Array, *, buckets: Sequence[Sequence[int]]) -> Array:
+        rows = np.asarray(buckets, dtype=np.intp)
+        return table.each(lambda part: np.moveaxis(part[..., rows, :], -1, -3))
+
+
+def side_by_side_columns(x: Form, y: Form) -> Form:
+    """The entries of each row of x and then those of y, whose rows may stand for several."""
+    wide = (*x.shape[:-1], y.shape[-1])
+    lead = y.each(lambda part: np.broadcast_to(part, (*part.shape[: -y.ndim], *wide)))
+    turned = [form.each(lambda part: part.swapaxes(-1, -2)) for form in (x, lead)]
+    both = Form(
+        _joined(turned[0].terms, turned[1].terms),
+        _joined(turned[0].errors, turned[1].errors),
+        _hidden(turned[0], turned[1]),
+    )
+    return both.each(lambda part: part.swapaxes(-1, -2))
+
 
 def side_by_side(x: Form) -> Form:
     """(head, pos, width) → (pos, head·width)."""

@@ -27,7 +27,7 @@ ADMITTING = ("admit", "given", "constant")
 OPERATIONS = (
     *("embed", "sinusoid", "add", "multiply", "mean", "center", "mean_square", "root", "normalize"),
     *("affine", "linear", "rotate", "scores", "softmax", "mix", "head_outputs", "activate"),
-    "loss",
+    *("rescale", "soft_cap", "clamp", "weigh", "choose", "expert_shares", "combine", "loss"),
 )
 
 
@@ -184,6 +184,9 @@ class PreciseForms(Forms):
 
     def _smooth(self, x: Form, kind: str) -> Form:
         return precise_functions.activated(x, kind, self.bits)
+
+    def _rising(self, x: Form, kind: str) -> Form:
+        return precise_functions.risen(x, kind, self.bits)
 
     _mixed = staticmethod(around_the_mixed)
 

@@ -16,7 +16,7 @@ from byhand.numbers.enclosed.balls.functions import ACTIVATIONS
 from byhand.numbers.enclosed.balls.slopes import SLOPES
 from byhand.numbers.forms.arithmetic import PRECISE
 from byhand.numbers.forms.form import Form, settled
-from byhand.numbers.forms.smooth import FUNCTIONS
+from byhand.numbers.forms.smooth import FUNCTIONS, RISING
 
 ZERO, ONE, INFINITE = arb(0), arb(1), arb("inf")
 
@@ -129,7 +129,7 @@ def _surprise(middle: arb, far: arb) -> Line | Range:
 
 @lru_cache(maxsize=16)
 def _smooth(kind: str, _bits: int) -> Bend:
-    """The bend of gelu, gelu_tanh or silu; constants belong to one working precision."""
+    """The bend of gelu, silu or their like; constants belong to one working precision."""
     value_at, slope_at, known = ACTIVATIONS[kind](), SLOPES[kind](), FUNCTIONS[kind]
     depth, curved = arb(known.depth), arb(known.bent)
 
@@ -148,6 +148,23 @@ def _smooth(kind: str, _bits: int) -> Bend:
             least = at_low.min(at_high).lower()
         most = at_low.max(at_high).upper()
         return best if not (most - least) / 2 < best[2] else (least, most)
+
+    return bend
+
+
+@lru_cache(maxsize=16)
+def _rising(kind: str, _bits: int) -> Bend:
+    """The bend of sigmoid or tanh."""
+    value_at, slope_at, curved = ACTIVATIONS[kind](), SLOPES[kind](), arb(RISING[kind].bent)
+
+    def bend(middle: arb, far: arb) -> Line | Range:
+        steep = slope_at(middle)
+        tangent = ((curved / 2 * far + steep.rad()) * far).upper()
+        least = value_at((middle - far).lower()).lower()
+        most = value_at((middle + far).upper()).upper()
+        if not tangent < (most - least) / 2 and far > 0:
+            return least, most
+        return value_at(middle), steep.mid(), tangent
 
     return bend
 
@@ -173,8 +190,20 @@ def surprise(x: Form) -> Form:
 
 
 def activated(x: Form, kind: str, bits: int) -> Form:
-    """gelu, gelu_tanh or silu."""
+    """gelu, silu or their like."""
     return bent(x, _smooth(kind, bits))
+
+
+def risen(x: Form, kind: str, bits: int) -> Form:
+    """sigmoid or tanh; of a number that is not known, all that it can be."""
+    found = bent(x, _rising(kind, bits))
+    low, high = RISING[kind].limits
+    middle, far = within(arb(low), arb(high))
+    for place in np.ndindex(found.terms.shape[1:]):
+        if not found.errors[0, *place].is_finite():
+            found.terms[:, *place], found.errors[:, *place] = ZERO, ZERO
+            found.terms[0, *place], found.errors[0, *place] = middle, far
+    return found
 
 
 def at_most_root(x: Form, width: int) -> Form:

@@ -143,6 +143,13 @@ def _prepared(weight: Form, layout: str) -> tuple[Data, Data, Data | None, float
     return found
 
 
+def row_sums(x: Form) -> Form:
+    """The sum over the last axis: a product with ones."""
+    ones = arithmetic_of(x.terms).of_floats(np.ones((1, 1, x.shape[-1], 1)))
+    found = matrix_product(x, Form(ones, arithmetic_of(x.terms).zeros(ones.shape)))
+    return found.each(lambda part: part[..., 0])
+
+
 @quiet
 def row_means(x: Form) -> Form:
     """The mean over the last axis."""

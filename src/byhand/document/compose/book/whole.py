@@ -127,9 +127,7 @@ def _facts(edition: Edition) -> Iterator[tuple[str, str]]:
 def text_facts(edition: Edition) -> Iterator[tuple[str, str]]:
     """The facts about the pass: the text, the target, the numbers and the parameters."""
     trace = edition.trace
-    if trace.source is not None:
-        yield _("source"), words.printable(trace.source.text)
-    yield _("text"), words.printable(trace.text)
+    yield from words.texts(trace)
     if trace.target is not None:
         yield _("target"), edition.showing.answer(trace.target)
     yield _("numbers"), words.numbers_name(trace.numbers, trace.proof)

@@ -110,7 +110,7 @@ def title(found: Explanation, only: Sequence[str] = ()) -> Title:
     if tuple(only) == ("inputs",):
         return Title(name, "", (), (), masked=False)
     told = (
-        (_("text"), words.printable(trace.text)),
+        *words.texts(trace),
         (_("numbers"), words.numbers_name(trace.numbers, trace.proof)),
     )
     said = "" if "facts" in (only or USUAL) else summary(found, judged="inputs" not in only)

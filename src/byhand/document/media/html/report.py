@@ -138,7 +138,8 @@ def _finding(name: str, line: VerdictLine, opened: bool) -> Markup:
     ]
     if suspects := list(_suspects(line)):
         told.append(element("ul", *suspects, class_="suspects"))
-    if described := [_sentence(text) for kind, text in line.told if kind in ("described", "ask")]:
+    kinds = ("described", "tied", "ask")
+    if described := [_sentence(text) for kind, text in line.told if kind in kinds]:
         told.append(element("ul", *(element("li", text) for text in described), class_="described"))
     evidence = [] if line.entries is None else [_entries(line.entries)]
     if line.shares is not None:

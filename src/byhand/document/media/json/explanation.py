@@ -60,6 +60,7 @@ def document_of(found: Explanation, only: Sequence[str] = ()) -> dict[str, Any]:
         **proof_data(trace),
         "text": trace.text,
         "tokens": data.tokens(),
+        **data.beside(),
         "position": found.position,
         "token": data.token(found.token),
         "against": data.token(found.against),

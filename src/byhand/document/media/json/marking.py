@@ -10,15 +10,17 @@
                            "suspects": [{"kind", "sentence", "change", "share", "times",
                                          "evidence": {"entries", "lines", "without", "fitted",
                                                       "left", "alike"}}],
-                           "described": [sentence], "ask": step}],
+                           "described": [sentence], "tied": sentence,
+                           "ask": step}],
                 "unmatched": [{"name", "source", "reason", "hint", "misfit"}],
                 "readings": [{"name", "how", "count"}]}]}
 
 `near`: as near to what is expected as rounding usually leaves it, where that is known.
 `follows`: no line was found that does not follow.  `passed`: moreover, something was judged, and
 everything could be.  `suspects` are causes, confirmed by working the edited plan out; `described`
-is true of the numbers, whatever the cause; `ask` is the step to dump next.  A verdict is one of
-right, carried, unsupported, error, unjudged.  Numbers that JSON lacks are text: "inf", "nan".
+is true of the numbers, whatever the cause; `tied` tells of experts with equal scores; `ask` is the
+step to dump next.  A verdict is one of right, carried, unsupported, error, unjudged.  Numbers that
+JSON lacks are text: "inf", "nan".
 """
 
 from __future__ import annotations
@@ -36,9 +38,8 @@ def write_json(marking: Marking, to: TextIO, **further: Any) -> None:
     """Writes the document, one marked line on each line; `further` is added at its end."""
     data = document_of(marking)
     texts = data.pop("texts")
-    write_document(
-        {**data, **further, "texts": texts}, to, ("texts", "lines", "unmatched", "readings")
-    )
+    one_a_line = ("texts", "lines", "unmatched", "readings")
+    write_document({**data, **further, "texts": texts}, to, one_a_line)
 
 
 def document_of(marking: Marking) -> dict[str, Any]:
@@ -58,6 +59,7 @@ def _text(text: MarkedText) -> dict[str, Any]:
         "text": text.text,
         "label": text.label,
         "tokens": list(map(int, text.tokens)),
+        **_beside(text),
         "precision": text.precision,
         "follows": text.follows,
         "passed": text.passed,
@@ -66,6 +68,16 @@ def _text(text: MarkedText) -> dict[str, Any]:
         "unmatched": plain(text.unmatched),
         "readings": plain(text.readings),
     }
+
+
+def _beside(text: MarkedText) -> dict[str, Any]:
+    """What is read beside the text, where anything is."""
+    found: dict[str, Any] = {}
+    if text.source is not None:
+        found["source"] = {"text": text.source.text, "tokens": list(text.source.tokens)}
+    if text.segments is not None:
+        found["segments"] = list(text.segments)
+    return found
 
 
 def _line(line: Marked) -> dict[str, Any]:
@@ -90,6 +102,7 @@ def _line(line: Marked) -> dict[str, Any]:
         "uses": list(line.uses),
         "suspects": plain(line.suspects),
         "described": list(line.described),
+        "tied": line.tied,
         "ask": line.ask,
     }
 

@@ -20,8 +20,10 @@ import numpy as np
 
 from byhand.document.compose.forms import Forms, enclosed_cell, floats, is_letter, letters_in
 from byhand.expression import write
+from byhand.model import Model
 from byhand.numbers.base import ABSENT, Prediction
 from byhand.numbers.enclosed.enclosure import Enclosure
+from byhand.tokens import Source
 from byhand.tracing import Trace
 from byhand.worked import Missing
 
@@ -52,6 +54,20 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def beside_data(
+    model: Model, source: Source | None, segments: Sequence[int] | None
+) -> dict[str, Any]:
+    """The source that an encoder reads, with its tokens, and the kinds of tokens; {} of neither."""
+    found: dict[str, Any] = {}
+    if source is not None:
+        words = model.source_vocabulary.tokens
+        tokens = [{"id": id, "text": words[id]} for id in source.tokens]
+        found["source"] = {"text": source.text, "tokens": tokens}
+    if segments is not None:
+        found["segments"] = list(segments)
+    return found
+
+
 class Records:
     """Writes the numbers of one trace; the letters they use are defined at the end."""
 
@@ -68,6 +84,10 @@ class Records:
     def tokens(self) -> list[dict[str, Any]]:
         """The tokens of the text."""
         return [{"id": id, "text": self.trace.token(id)} for id in self.trace.tokens]
+
+    def beside(self) -> dict[str, Any]:
+        """What is read beside the text: the source of an encoder, the kinds of tokens."""
+        return beside_data(self.trace.model, self.trace.source, self.trace.segments)
 
     def number(self, entry: Any, address: str) -> dict[str, Any]:
         """One number with its address."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from byhand.document.compose.forms import DIGITS, Forms, floats
 from byhand.document.media.json.records import (
+    beside_data,
     enclosure_data,
     float_data,
     number,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from byhand.document.compose.comparison import Compared
     from byhand.generating import Chosen, Generation
     from byhand.model import Model
+    from byhand.storage import Space, Storage
 
 DATA_PLACES = 10  # decimals beside a form
 
@@ -41,6 +43,7 @@ def comparison_data(found: Compared) -> dict[str, Any]:
         "true": trace.numbers.name,
         **proof_data(trace),
         "tokens": [{"id": id, "text": trace.token(id)} for id in trace.tokens],
+        **beside_data(trace.model, trace.source, trace.segments),
         "steps": in_style(
             [_compared_step(found, step) for step in found.steps], trace.plan, found.names
         ),
@@ -96,6 +99,7 @@ def generation_data(generation: Generation) -> dict[str, Any]:
         "numbers": generation.numbers.name,
         **_proof(generation),
         "tokens": [{"id": id, "text": tokens[id]} for id in generation.prompt],
+        **beside_data(generation.model, generation.source, generation.segments),
         "sampling": None
         if sampling is None
         else {
@@ -168,6 +172,24 @@ def inventory_data(inventory: Inventory) -> dict[str, Any]:
         "buffers": [_line(line) for line in inventory.buffers],
         "numbers": inventory.numbers,
         "held": None if inventory.held is None else _held(inventory.held),
+        "stored": None if inventory.storage is None else _stored(inventory.storage),
+    }
+
+
+def _stored(storage: Storage) -> dict[str, Any]:
+    """The space in files: bits of a weight (exactly, and as a decimal), bytes and formats."""
+    return {
+        **_space(storage.whole),
+        "components": {name: _space(space) for name, space in storage.components.items()},
+    }
+
+
+def _space(space: Space) -> dict[str, Any]:
+    return {
+        "bits": float(space.bits),
+        "exact_bits": str(space.bits),
+        "bytes": space.bytes,
+        "formats": list(space.formats),
     }
 
 

@@ -50,6 +50,7 @@ def document_of(trace: Trace, only: Iterable[str] = ()) -> dict[str, Any]:
         "numbers": trace.numbers.name,
         **proof_data(trace),
         "tokens": data.tokens(),
+        **data.beside(),
         "letters": data.letters(),
         "steps": steps,
         "next": next,

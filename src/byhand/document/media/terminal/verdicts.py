@@ -32,7 +32,8 @@ INKS = {
 }
 TOLD = {"source": "quiet", "reason": "quiet", "suspect": "strong", "usual": "named",
         "sure": "quiet"}  # fmt: skip
-LEADS = {"suspect": "» ", "change": INDENT, "sure": INDENT, "described": "≠ ", "ask": "+ "}
+LEADS = {"suspect": "» ", "change": INDENT, "sure": INDENT, "described": "≠ ", "tied": "= ",
+         "ask": "+ "}  # fmt: skip
 SIGN, LINE, VERDICT, SHARE, USUAL, WORST = range(6)  # the columns of the table
 
 

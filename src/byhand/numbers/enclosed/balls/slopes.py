@@ -26,7 +26,7 @@ STEEPEST = {
 BENT = {
     "gelu": fmpq(4, 5), "gelu_tanh": fmpq(81, 100), "silu": fmpq(51, 100),
     "gelu_fast": fmpq(81, 100), "gelu_bloom": fmpq(81, 100),
-    "sigmoid": fmpq(97, 1000), "tanh": fmpq(77, 100),
+    "sigmoid": fmpq(97, 1000), "tanh": fmpq(773, 1000),
 }  # fmt: skip
 RISING = ("sigmoid", "tanh")  # their slopes are never below 0
 CUBIC, QUICK = fmpq(44715, 10**6), fmpq(1702, 1000)  # of gelu_tanh, of quick_gelu

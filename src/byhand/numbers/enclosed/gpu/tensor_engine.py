@@ -189,7 +189,8 @@ class TorchEngine(Engine):
             limbs[i - 1].add_(over)
 
     def index(self, limb: Array, offset: int, columns: int) -> Array:
-        return (limb + offset).clamp_(0, columns - 1).to(torch.int64)
+        # NaN, which a void pass may have, has no place of its own
+        return (limb + offset).nan_to_num_(0.0).clamp_(0, columns - 1).to(torch.int64)
 
     def positive(self, array: Array) -> Array:
         return (array >= 0).to(torch.float64)

@@ -113,17 +113,17 @@ def by_ends(row: Sequence[tuple[End, End]], choice: Choice) -> tuple[set[int], s
     """(surely chosen, possibly chosen, whether a tie decided) of one row of exact ends."""
     every = set(range(len(row)))
     if choice.groups is None or choice.groups_chosen is None:
-        return _settled(row, every, every, choice.count)
+        return _settled(row, every, every, choice.count, len(row))
     each = len(row) // choice.groups
     best = [
         _group_ends(row[start : start + each], choice.group_rule)
         for start in range(0, len(row), each)
     ]
     groups = set(range(choice.groups))
-    kept, open_groups, tied = _settled(best, groups, groups, choice.groups_chosen)
+    kept, open_groups, tied = _settled(best, groups, groups, choice.groups_chosen, 1)
     inside = {k for k in every if k // each in kept}
     maybe = {k for k in every if k // each in open_groups}
-    sure, possible, also_tied = _settled(row, inside, maybe, choice.count)
+    sure, possible, also_tied = _settled(row, inside, maybe, choice.count, each)
     return sure, possible, tied or also_tied
 
 
@@ -136,9 +136,12 @@ def _group_ends(group: Sequence[tuple[End, End]], rule: str | None) -> tuple[End
 
 
 def _settled(
-    row: Sequence[tuple[End, End]], inside: set[int], maybe: set[int], count: int
+    row: Sequence[tuple[End, End]], inside: set[int], maybe: set[int], count: int, each: int
 ) -> tuple[set[int], set[int], bool]:
-    """As `by_ends`, of those that surely take part (`inside`) and those that may."""
+    """As `by_ends`, of those that surely take part (`inside`) and those that may.
+
+    The members of a group of `each` take part together.
+    """
 
     def same(j: int, k: int) -> bool:
         return row[j] == row[k] and row[j][0] == row[j][1]
@@ -146,7 +149,11 @@ def _settled(
     def surely_before(j: int, k: int) -> bool:
         return j < k if same(j, k) else row[j][0] > row[k][1]
 
-    possible = {k for k in maybe if sum(surely_before(j, k) for j in inside if j != k) < count}
+    def ahead(k: int) -> int:
+        group = range(k // each * each, k // each * each + each)
+        return sum(surely_before(j, k) for j in inside.union(group) if j != k)
+
+    possible = {k for k in maybe if ahead(k) < count}
     sure = {k for k in inside if sum(not surely_before(k, j) for j in maybe if j != k) < count}
     if len(sure) < count:
         return sure, possible, False
@@ -166,7 +173,8 @@ def shares(
     if not alone:
         box = None if x.exact else (lambda: x.box)
         seen = Enclosed(x.digits, x.ball, box=box, hidden=marks == 0.0)
-        return _any_share(attention.softmax(system, seen), marks, _open_rows(marks))
+        found = _any_share(attention.softmax(system, seen), marks, _open_rows(marks))
+        return _whole_shares(found, marks)
     terms = _product(system, x, chosen)
     if not normalised:
         return terms
@@ -207,6 +215,15 @@ def _any_share(made: Enclosed, marks: Array, rows: Array) -> Enclosed:
         digits = arithmetic.add(digits, Digits(half[None], WIDTH - 1))
         box = engine.where(rows[..., None] & ~away, 0.5, box)
     return by_entry(without_empty_limbs(digits), box, zeros=away)
+
+
+def _whole_shares(made: Enclosed, marks: Array) -> Enclosed:
+    """The shares; that of an expert who answers alone is exactly 1."""
+    alone = ((marks != 0.0).sum(-1) == 1)[..., None] & (marks == 1.0)
+    engine, box = made.digits.engine, made.box
+    limbs = made.digits.limbs * (1.0 * ~alone)
+    digits = arithmetic.add(Digits(limbs, made.digits.top), Digits(1.0 * alone[None], WIDTH))
+    return by_entry(digits, engine.where(alone, 0.0, box), zeros=marks == 0.0)
 
 
 # ------------------------------------------------------------------ their answers

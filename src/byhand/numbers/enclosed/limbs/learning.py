@@ -46,12 +46,17 @@ class Learning(System):
         """Σ rho."""
         return sums.total(self, [self.enclosed(term) for term in terms.values()])
 
-    def column_sums(self, x: Array, *, by: Array | None = None, merged: bool = False) -> Array:
+    def column_sums(
+        self, x: Array, *, by: Array | None = None, merged: bool = False, each: bool = False
+    ) -> Array:
         other = None if by is None else self.enclosed(by)
+        if each:
+            return sums.column_sums_of_heads(self, self.enclosed(x), other)
         return sums.column_sums(self, self.enclosed(x), other, merged)
 
-    def row_dots(self, x: Array, y: Array) -> Array:
-        return sums.row_dots(self, self.enclosed(x), self.enclosed(y))
+    def row_dots(self, x: Array, y: Array, *, kept: bool = False) -> Array:
+        made = sums.row_dots(self, self.enclosed(x), self.enclosed(y))
+        return sums.each_alone(made) if kept else made
 
     def sum_groups(self, x: Array, *, heads: int) -> Array:
         return sums.sum_groups(self.enclosed(x), heads)
@@ -87,9 +92,15 @@ class Learning(System):
         return sums.scatter(scaled, ids, rows)
 
     def pack_heads(
-        self, queries: Array, keys: Array, values: Array, *, starts: Sequence[int], stride: int
+        self,
+        queries: Array,
+        keys: Array | None = None,
+        values: Array | None = None,
+        *,
+        starts: Sequence[int],
+        stride: int,
     ) -> Array:
-        parts = [self.enclosed(part) for part in (queries, keys, values)]
+        parts = [self.enclosed(part) for part in (queries, keys, values) if part is not None]
         return sums.pack_heads(parts, starts, stride)
 
     # ------------------------------------------------------------------- adjoints

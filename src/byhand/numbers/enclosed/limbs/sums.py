@@ -21,7 +21,7 @@ from typing import Any
 
 from byhand.numbers.enclosed.limbs import arithmetic, known_zeros
 from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, Digits, without_empty_limbs
-from byhand.numbers.enclosed.limbs.indexing import merge_heads
+from byhand.numbers.enclosed.limbs.indexing import merge_heads, part, together
 from byhand.numbers.enclosed.limbs.radii import Bound, length, plus, times
 from byhand.numbers.enclosed.limbs.radii import total as total_of
 from byhand.numbers.enclosed.limbs.system import System
@@ -95,6 +95,29 @@ def column_sums(system: System, x: Enclosed, by: Enclosed | None, merged: bool) 
     both = known_zeros.one_of(flat, other)
     zeros = None if both is None else lambda: both().all(0)
     return _summed(digits, carried, times(error, float(count)), zeros)
+
+
+def column_sums_of_heads(system: System, x: Enclosed, by: Enclosed | None) -> Enclosed:
+    """The sums over the positions of each head: (head, 1, width)."""
+    heads = range(x.shape[0])
+    others = [None if by is None else part(by, head) for head in heads]
+    made = [column_sums(system, part(x, head), others[head], False) for head in heads]
+    rows = [
+        Enclosed(one.digits.reshape(1, x.width))
+        if one.exact
+        else by_entry(one.digits.reshape(1, x.width), one.box[None])
+        for one in made
+    ]
+    return together(rows)
+
+
+def each_alone(x: Enclosed) -> Enclosed:
+    """Each number as a row of its own: one axis more, of one entry."""
+    digits = x.digits.reshape(*x.shape, 1)
+    if x.exact:
+        return Enclosed(digits)
+    zeros = (lambda: x.zeros[..., None]) if x.has_zeros else None
+    return by_entry(digits, x.box[..., None], zeros=zeros)
 
 
 def _sums_of_columns(x: Enclosed, gone: Sequence[int]) -> Enclosed:

@@ -1,0 +1,271 @@
+"""Small Llama folders in every quantised format, packed here by code of its own.
+
+`packed` draws codes and scales and packs them; what they stand for is worked out in fractions from
+the codes before they are packed.  Nothing of byhand is used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+D, HEADS, FF, VOCAB = 16, 2, 32, 8
+LLAMA = {
+    "model_type": "llama", "hidden_size": D, "num_attention_heads": HEADS, "vocab_size": VOCAB,
+    "num_hidden_layers": 1, "intermediate_size": FF, "max_position_embeddings": 16,
+    "tie_word_embeddings": False, "rms_norm_eps": 1e-5,
+}  # fmt: skip
+MODULES = {
+    "model.layers.0.self_attn.q_proj": (D, D), "model.layers.0.self_attn.k_proj": (D, D),
+    "model.layers.0.self_attn.v_proj": (D, D), "model.layers.0.self_attn.o_proj": (D, D),
+    "model.layers.0.mlp.gate_proj": (FF, D), "model.layers.0.mlp.up_proj": (FF, D),
+    "model.layers.0.mlp.down_proj": (D, FF),
+}  # fmt: skip
+Parts = dict[str, torch.Tensor]
+Rows = list[list[Fraction]]
+Packer = Callable[[Random, int, int], tuple[Parts, Rows]]
+FP4 = [Fraction(x, 2) for x in (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)]
+
+
+def _codes(random: Random, bits: int, rows: int, columns: int) -> list[list[int]]:
+    return [[random.randrange(1 << bits) for _ in range(columns)] for _ in range(rows)]
+
+
+def _scale(random: Random) -> Fraction:
+    """A scale that float16 and bfloat16 hold."""
+    return Fraction(random.randrange(128, 256), 1 << random.randrange(11, 13))
+
+
+def _tensor(rows: Any, dtype: torch.dtype) -> torch.Tensor:
+    return torch.tensor(np.array(rows, dtype=np.float64)).to(dtype)
+
+
+def _words(codes: list[int], bits: int) -> list[int]:
+    """The codes as one long number, cut into signed words of 32 bits."""
+    whole = sum(code << (bits * place) for place, code in enumerate(codes))
+    count = -(-len(codes) * bits // 32)
+    words = [(whole >> (32 * place)) & 0xFFFFFFFF for place in range(count)]
+    return [word - (1 << 32) if word >> 31 else word for word in words]
+
+
+def gptq(random: Random, out: int, inputs: int, lacking: int = 1) -> tuple[Parts, Rows]:
+    """4 bits in groups of 8 inputs, the inputs in any order."""
+    groups = inputs // 8
+    order = [place // 8 for place in range(inputs)]
+    random.shuffle(order)
+    codes = _codes(random, 4, out, inputs)
+    zeros = [[random.randrange(lacking, 16) for _ in range(out)] for _ in range(groups)]
+    scales = [[_scale(random) for _ in range(out)] for _ in range(groups)]
+    numbers = [
+        [(codes[o][i] - zeros[order[i]][o]) * scales[order[i]][o] for i in range(inputs)]
+        for o in range(out)
+    ]
+    parts = {
+        "qweight": torch.tensor([_words(row, 4) for row in codes], dtype=torch.int32).T,
+        "qzeros": torch.tensor(
+            [_words([z - lacking for z in row], 4) for row in zeros], dtype=torch.int32
+        ),
+        "scales": _tensor(scales, torch.float16),
+        "g_idx": torch.tensor(order, dtype=torch.int32),
+    }
+    return parts, numbers
+
+
+def awq(random: Random, out: int, inputs: int) -> tuple[Parts, Rows]:
+    """4 bits in groups of 8 inputs, eight outputs to a word."""
+    codes = _codes(random, 4, inputs, out)
+    zeros = _codes(random, 4, inputs // 8, out)
+    scales = [[_scale(random) for _ in range(out)] for _ in range(inputs // 8)]
+    numbers = [
+        [(codes[i][o] - zeros[i // 8][o]) * scales[i // 8][o] for i in range(inputs)]
+        for o in range(out)
+    ]
+
+    def interleaved(row: list[int]) -> list[int]:
+        eights = [row[at : at + 8] for at in range(0, len(row), 8)]
+        return [eight[place] for eight in eights for place in (0, 2, 4, 6, 1, 3, 5, 7)]
+
+    parts = {
+        "qweight": torch.tensor([_words(interleaved(r), 4) for r in codes], dtype=torch.int32),
+        "qzeros": torch.tensor([_words(interleaved(r), 4) for r in zeros], dtype=torch.int32),
+        "scales": _tensor(scales, torch.float16),
+    }
+    return parts, numbers
+
+
+def fp8(random: Random, out: int, inputs: int) -> tuple[Parts, Rows]:
+    """8-bit floats in blocks of 8 × 12, the last of a row cut."""
+    octets = [[random.randrange(0x20, 0x60) | random.choice((0, 128)) for _ in range(inputs)]
+              for _ in range(out)]  # fmt: skip
+    codes = torch.tensor(octets, dtype=torch.uint8).view(torch.float8_e4m3fn)
+    scales = [[_scale(random) for _ in range(-(-inputs // 12))] for _ in range(-(-out // 8))]
+    numbers = [
+        [Fraction(float(codes[o, i])) * scales[o // 8][i // 12] for i in range(inputs)]
+        for o in range(out)
+    ]
+    return {"weight": codes, "weight_scale_inv": _tensor(scales, torch.float32)}, numbers
+
+
+def pack(random: Random, out: int, inputs: int) -> tuple[Parts, Rows]:
+    """compressed-tensors: 4 bits in groups of 8 inputs, with zero points."""
+    codes, zeros = _codes(random, 4, out, inputs), _codes(random, 4, out, inputs // 8)
+    scales = [[_scale(random) for _ in range(inputs // 8)] for _ in range(out)]
+    numbers = [
+        [(codes[o][i] - zeros[o][i // 8]) * scales[o][i // 8] for i in range(inputs)]
+        for o in range(out)
+    ]
+    columns = [[zeros[o][g] for o in range(out)] for g in range(inputs // 8)]
+    parts = {
+        "weight_packed": torch.tensor([_words(row, 4) for row in codes], dtype=torch.int32),
+        "weight_zero_point": torch.tensor([_words(c, 4) for c in columns], dtype=torch.int32).T,
+        "weight_scale": _tensor(scales, torch.bfloat16),
+        "weight_shape": torch.tensor([out, inputs]),
+    }
+    return parts, numbers
+
+
+def nvfp4(random: Random, out: int, inputs: int) -> tuple[Parts, Rows]:
+    """compressed-tensors: 4-bit floats by 16, over a number that is no power of 2."""
+    codes = _codes(random, 4, out, inputs)
+    octets = [[random.randrange(0x30, 0x48) for _ in range(inputs // 16)] for _ in range(out)]
+    scales = torch.tensor(octets, dtype=torch.uint8).view(torch.float8_e4m3fn)
+    over = Fraction(7)
+    numbers = [
+        [FP4[codes[o][i]] * Fraction(float(scales[o, i // 16])) / over for i in range(inputs)]
+        for o in range(out)
+    ]
+    parts = {
+        "weight_packed": torch.tensor(
+            [[r[at] | r[at + 1] << 4 for at in range(0, inputs, 2)] for r in codes],
+            dtype=torch.uint8,
+        ),
+        "weight_scale": scales,
+        "weight_global_scale": torch.tensor([float(over)]),
+    }
+    return parts, numbers
+
+
+def int8_rows(random: Random, out: int, inputs: int) -> tuple[Parts, Rows]:
+    """bitsandbytes: whole numbers of 8 bits, times the scale of their row over 127."""
+    codes = [[random.randrange(-127, 128) for _ in range(inputs)] for _ in range(out)]
+    scales = [_scale(random) for _ in range(out)]
+    numbers = [
+        [code * scale / 127 for code in row] for row, scale in zip(codes, scales, strict=True)
+    ]
+    parts = {
+        "weight": torch.tensor(codes, dtype=torch.int8),
+        "SCB": _tensor(scales, torch.float32),
+        "weight_format": torch.tensor(0, dtype=torch.uint8),
+    }
+    return parts, numbers
+
+
+NF4 = [
+    -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+    -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+    0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
+    0.7229568362236023, 1.0,
+]  # fmt: skip
+
+
+def nf4(random: Random, out: int, inputs: int, block: int = 64) -> tuple[Parts, Rows]:
+    """bitsandbytes: one of 16 numbers times the largest of its block of 64."""
+    codes = [random.randrange(16) for _ in range(out * inputs)]
+    largest = [_scale(random) for _ in range(-(-len(codes) // block))]
+    flat = [Fraction(NF4[c]) * largest[at // block] for at, c in enumerate(codes)]
+    numbers = [flat[row * inputs : (row + 1) * inputs] for row in range(out)]
+    state = {"quant_type": "nf4", "blocksize": block, "dtype": "float16", "shape": [out, inputs]}
+    parts = {
+        "weight": torch.tensor(
+            [[codes[at] << 4 | codes[at + 1]] for at in range(0, len(codes), 2)], dtype=torch.uint8
+        ),
+        "weight.absmax": _tensor(largest, torch.float32),
+        "weight.quant_map": _tensor(NF4, torch.float32),
+        "weight.quant_state.bitsandbytes__nf4": torch.tensor(
+            list(json.dumps(state).encode()), dtype=torch.uint8
+        ),
+    }
+    return parts, numbers
+
+
+def _group(format: str, **weights: Any) -> dict[str, Any]:
+    group = {"targets": ["Linear"], "weights": weights}
+    return {
+        "quant_method": "compressed-tensors", "format": format, "ignore": ["lm_head"],
+        "config_groups": {"group_0": group},
+    }  # fmt: skip
+
+
+FORMATS: dict[str, tuple[dict[str, Any], Packer]] = {
+    "gptq": ({"quant_method": "gptq", "bits": 4, "group_size": 8, "desc_act": True}, gptq),
+    "gptq_v2": (
+        {"quant_method": "gptq", "bits": 4, "group_size": 8, "desc_act": True,
+         "checkpoint_format": "gptq_v2"},
+        lambda random, out, inputs: gptq(random, out, inputs, lacking=0),
+    ),
+    "awq": ({"quant_method": "awq", "bits": 4, "group_size": 8, "version": "gemm"}, awq),
+    "fp8": (
+        {"quant_method": "fp8", "weight_block_size": [8, 12], "activation_scheme": "dynamic",
+         "modules_to_not_convert": ["lm_head"]},
+        fp8,
+    ),
+    "pack-quantized": (
+        _group("pack-quantized", num_bits=4, strategy="group", group_size=8, symmetric=False),
+        pack,
+    ),
+    "nvfp4": (
+        _group("nvfp4-pack-quantized", num_bits=4, type="float", strategy="tensor_group",
+               group_size=16),
+        nvfp4,
+    ),
+    "int8": (
+        {"quant_method": "bitsandbytes", "load_in_8bit": True, "llm_int8_skip_modules": None},
+        int8_rows,
+    ),
+    "nf4": ({"quant_method": "bitsandbytes", "load_in_4bit": True}, nf4),
+}  # fmt: skip
+
+
+def tensors_of(kind: str, seed: int) -> tuple[dict[str, torch.Tensor], dict[str, Rows]]:
+    """The tensors of a small Llama's folder, and the numbers of its quantised matrices."""
+    random = Random(f"{kind} {seed}")
+    _config, pack = FORMATS[kind]
+
+    def plain(*shape: int) -> torch.Tensor:
+        size = int(np.prod(shape))
+        entries = [random.randrange(-64, 65) / 64 for _ in range(size)]
+        return torch.tensor(entries).reshape(shape).to(torch.bfloat16)
+
+    tensors = {"model.embed_tokens.weight": plain(VOCAB, D), "lm_head.weight": plain(VOCAB, D)}
+    for norm in ("layers.0.input_layernorm", "layers.0.post_attention_layernorm", "norm"):
+        tensors[f"model.{norm}.weight"] = plain(D) + 2
+    numbers = {}
+    for module, (out, inputs) in MODULES.items():
+        parts, numbers[module] = pack(random, out, inputs)
+        tensors |= {f"{module}.{name}": part for name, part in parts.items()}
+    return tensors, numbers
+
+
+def write(folder: Path, kind: str, tensors: dict[str, torch.Tensor], **config: Any) -> Path:
+    """A folder of these tensors; `config` changes the quantisation's settings."""
+    folder.mkdir(parents=True, exist_ok=True)
+    said = {**LLAMA, "quantization_config": {**FORMATS[kind][0], **config}}
+    (folder / "config.json").write_text(json.dumps(said))
+    save_file(
+        {name: each.contiguous() for name, each in tensors.items()}, folder / "model.safetensors"
+    )
+    return folder
+
+
+def quantised_llama(folder: Path, kind: str, seed: int = 0) -> tuple[Path, dict[str, Rows]]:
+    """The folder of a small Llama in this format, and the numbers of its quantised matrices."""
+    tensors, numbers = tensors_of(kind, seed)
+    return write(folder, kind, tensors), numbers

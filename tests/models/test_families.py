@@ -1,0 +1,129 @@
+"""Every family of decoders beside the transformers library, one config each.
+
+`benchmarks.families` has more configs and comparisons; docs/families.md shows what they found.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.families import registry, report, runs
+
+from byhand.errors import InputError
+from byhand.models import open_spec
+from byhand.models.huggingface.decoders import DECODERS
+from byhand.models.huggingface.families import FAMILIES
+from byhand.spec import ModelSpec
+
+KINDS = sorted({case.kind for case in registry.every()} & DECODERS.keys())
+OTHERS = ("gemma3",)  # wraps gemma3_text
+
+
+def test_every_decoder_has_at_least_six_configs() -> None:
+    assert set(KINDS) >= DECODERS.keys() - {*OTHERS}
+    assert [kind for kind in KINDS if len(registry.CASES[kind]) < 6] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_float64_and_the_count_are_those_of_the_library(kind: str) -> None:
+    with runs.pair(registry.richest(kind), seed=1) as pair:
+        assert runs.distance(pair) < registry.NEAR
+        ours, theirs = runs.counts(pair)
+        assert ours == theirs
+        assert not [note for note in pair.ours.notes if "keys byhand does not know" in note]
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "olmo2", "phi3", "gptj", "opt", "bloom", "stablelm"])
+def test_a_float32_run_of_the_library_raises_no_alarm(kind: str) -> None:
+    with runs.pair(registry.CASES[kind][0], seed=2) as pair:
+        judged = runs.judged(pair, "eager")
+    assert judged is not None
+    assert judged.wrong == ()
+    assert judged.unmatched == ()
+    assert judged.lines >= 11 * 3  # of three layers
+
+
+def test_the_record_has_every_family_and_nothing_wrong() -> None:
+    record = json.loads(report.RECORD.read_text("utf-8"))
+    assert set(record["families"]) >= DECODERS.keys() - {*OTHERS}
+    for family in record["families"].values():
+        assert len(family["configs"]) >= 6
+        assert [each for each in family["configs"] if each["wrong"]] == []
+
+
+# ------------------------------------------------------------------ single keys
+
+
+def spec_of(folder: Path, kind: str, **settings: Any) -> ModelSpec:
+    case = registry.CASES[kind][0]
+    config = {**case.settings, "model_type": kind, **settings}
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    return open_spec(folder / "config.json")
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "key"),
+    [
+        ("gemma", {"use_bidirectional_attention": True}, "use_bidirectional_attention"),
+        ("gemma", {"hidden_activation": "relu"}, "hidden_activation"),
+        ("gemma2", {"query_pre_attn_scalar": 0}, "query_pre_attn_scalar"),
+        ("gemma2", {"attn_logit_softcapping": -1}, "attn_logit_softcapping"),
+        ("gemma2", {"sliding_window": None}, "layer_types"),
+        ("gemma3_text", {"rope_parameters": {"rope_theta": 5.0}}, "rope_parameters.rope_theta"),
+        ("gemma3", {}, "text_config"),
+        ("phi3", {"rope_scaling": {"type": "linear", "factor": 2}}, "rope_scaling.type"),
+        ("glm", {"head_dim": None}, "head_dim"),
+        ("gptj", {"rotary_dim": 10}, "rotary_dim"),
+        ("gptj", {"rotary_dim": None}, "rotary_dim"),
+        ("gpt_neo", {"attention_types": [[["global"], 2]]}, "attention_types"),
+        ("gpt_neo", {"attention_types": [[["global"], 10**18]]}, "attention_types"),
+        ("gpt_neo", {"attention_layers": ["local"] * 3}, "attention_layers"),
+        ("gpt_bigcode", {"num_key_value_heads": 2}, "num_key_value_heads"),
+        ("falcon", {"multi_query": False, "num_kv_heads": 2}, "num_kv_heads"),
+        ("falcon", {"new_decoder_architecture": True, "parallel_attn": False,
+                    "num_ln_in_parallel_attn": 1}, "parallel_attn"),
+        ("mpt", {"attn_config": {"alibi": False}}, "attn_config.alibi"),
+        ("mpt", {"attn_config": {"alibi_bias_max": 5}}, "attn_config.alibi_bias_max"),
+        ("mpt", {"attn_config": {"qk_ln": True}}, "attn_config.qk_ln"),
+        ("smollm3", {"no_rope_layers": [1]}, "no_rope_layers"),
+        ("granite", {"logits_scaling": 0}, "logits_scaling"),
+        ("exaone4", {"layer_types": ["full_attention"]}, "layer_types"),
+        ("bloom", {"n_head": 5}, "n_head"),
+        ("cohere", {"head_dim": 7}, "head_dim"),
+    ],
+)  # fmt: skip
+def test_what_a_family_does_not_do_is_refused_by_its_name(
+    tmp_path: Path, kind: str, settings: dict[str, Any], key: str
+) -> None:
+    registry.CASES.setdefault("gemma3", [registry.Case("gemma3", "empty", {})])
+    with pytest.raises(InputError) as caught:
+        spec_of(tmp_path, kind, **settings)
+    assert str(caught.value.where).endswith(f"config.json: {key}")
+    assert caught.value.expected
+
+
+def test_older_spellings_say_the_same(tmp_path: Path) -> None:
+    def same(kind: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        assert spec_of(tmp_path, kind, **old) == spec_of(tmp_path, kind, **new)
+
+    linear = {"rope_type": "linear", "factor": 8.0}
+    local, whole = {"rope_theta": 300.0}, {**linear, "rope_theta": 9000.0}
+    same("gemma3_text",
+         {"rope_scaling": linear, "rope_theta": 9000.0, "rope_local_base_freq": 300.0},
+         {"rope_parameters": {"sliding_attention": local, "full_attention": whole}})  # fmt: skip
+    long = {"short_factor": [1.0, 1.5, 2.0], "long_factor": [2.0, 3.0, 4.0]}
+    same("phi3", {"rope_scaling": {"type": "su", **long}, "rope_theta": 500.0},
+         {"rope_parameters": {"rope_type": "longrope", **long, "rope_theta": 500.0}})  # fmt: skip
+    same("gemma", {"hidden_act": "gelu"}, {"hidden_act": "gelu_pytorch_tanh"})
+    same(
+        "phi", {"partial_rotary_factor": 0.25}, {"rope_parameters": {"partial_rotary_factor": 0.25}}
+    )
+
+
+def test_every_model_type_has_a_table_of_names() -> None:
+    from byhand.names.families import MODULES
+
+    assert {family.names for family in FAMILIES.values()} <= MODULES.keys()
