@@ -15,10 +15,12 @@ from byhand.display import Shown, one_line, quoted
 from byhand.errors import UsageError
 from byhand.evaluate import Admitted, Progress, pencil_sized, prepare
 from byhand.explaining.asked import tell_doing
+from byhand.explaining.beyond import refuse_unexplained
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
 from byhand.options import refuse_against_alone, refuse_unless_whole
+from byhand.spec import ModelSpec
 from byhand.tracing import Trace
 from byhand.worked import Missing
 
@@ -340,6 +342,7 @@ def explain(
     are needed, where not all are.  `progress` sees every step and its purpose.
     """
     refuse_against_alone(against, alone)
+    refuse_unexplained(model.spec)
     job = prepare(model, text, numbers, source=source, segments=segments, only=only)
     last = len(job.tokens) - 1
     if isinstance(position, int) and not 0 <= position <= last:
@@ -366,6 +369,13 @@ def explain(
     if rival is None and chosen is not None and not alone:
         rival = strongest_other(trace, place, chosen)
     return Explanation(trace, place, chosen, rival, neurons, keys, length, progress)
+
+
+def unexplained(spec: ModelSpec) -> str | None:
+    """What keeps a logit from being a sum over the stream: an encoder, a bend in the head."""
+    if spec.encoder is not None:
+        return "encoder"
+    return None if spec.head is None else "head.hidden"
 
 
 def predicted(trace: Trace, position: int) -> int | None:

@@ -31,9 +31,7 @@ from byhand.checking.dumps.view import Text, View
 from byhand.plan import GRAD, WEIGHT
 
 OURS = (WEIGHT, GRAD, "count.", "direction.")
-WAYS = (
-    read_refactored, read_output, read_cache, read_fused, read_packed, read_ggml, read_path,
-)  # fmt: skip
+WAYS = (read_refactored, read_output, read_cache, read_fused, read_packed, read_ggml, read_path)
 
 
 def reread(
