@@ -1,4 +1,4 @@
-"""Families with experts: mixtral, qwen2_moe, qwen3_moe, olmoe, granitemoe and glm4_moe.
+"""Families with experts: mixtral, qwen2_moe, qwen3_moe, olmoe, granitemoe, glm4_moe and dots1.
 
 Their attention is that of llama, in variants.  In each block a router chooses among experts; some
 blocks have a plain MLP instead.
@@ -15,7 +15,7 @@ from byhand.expression import Expression, Number, Quotient
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
 from byhand.models.huggingface.rope import Keys, read_rope
-from byhand.models.huggingface.routers import IGNORED, by_sigmoid, plain_mlp, with_experts
+from byhand.models.huggingface.routers import IGNORED, Usual, by_sigmoid, plain_mlp, with_experts
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 
 LAYER_TYPES = {"full_attention": False, "sliding_attention": True}
@@ -89,6 +89,8 @@ def read_granitemoe(config: Config, name: str) -> ModelSpec:
     scale = _factor(config, "attention_multiplier")
     attention = replace(biased(body.attention, bias, bias), scale=scale)
     mlp = with_experts(config, plain_mlp(config), ("num_local_experts", None), (8, 2))
+    if config.table.get("model_type") == "granitemoeshared":
+        mlp = replace(mlp, shared=config.whole("shared_intermediate_size", 0, least=0) or None)
     scaling = config.number("logits_scaling", Fraction(1))
     if scaling == 0:
         raise config.refuse("logits_scaling", _("a number other than 0"))
@@ -110,15 +112,7 @@ def read_glm4_moe(config: Config, name: str) -> ModelSpec:
     if config.flag("use_qk_norm", False):
         attention = replace(attention, q_norm=body.norm, k_norm=body.norm)
     plain = plain_mlp(config)
-    width = config.whole("moe_intermediate_size", 1408)
-    sparse = with_experts(
-        config,
-        replace(plain, d_ff=width),
-        ("n_routed_experts", "num_local_experts"),
-        (128, 8),
-        shared=width * config.whole("n_shared_experts", 1),
-        **by_sigmoid(config, (1, 1), Fraction(1)),
-    )
+    sparse = by_sigmoid(config, plain, Usual(128, 8, shared=1))
     first = config.whole("first_k_dense_replace", 1, least=0)
     config.asked.update(("num_nextn_predict_layers", "num_mtp_layers"))
 
@@ -126,6 +120,25 @@ def read_glm4_moe(config: Config, name: str) -> ModelSpec:
         return attention, plain if layer < first else sparse
 
     return body.spec(config, name, 131_072, layer_of)
+
+
+def read_dots1(config: Config, name: str) -> ModelSpec:
+    """The spec of a dots.llm1 config: the attention of Qwen 3, the experts of DeepSeek V3."""
+    body = Body.of(config, kv_heads=32, eps=SMALLER, head_dim=True)
+    bias = config.flag("attention_bias", False)
+    attention = replace(biased(body.attention, bias, bias), q_norm=body.norm, k_norm=body.norm)
+    plain = plain_mlp(config)
+    sparse = by_sigmoid(config, plain, Usual(normalised=False))
+    first = config.whole("first_k_dense_replace", 0, least=0)
+    window = config.whole_or_none("sliding_window", 4096, most=LONGEST_CONTEXT)
+    slides = config.whole("max_window_layers", 62, least=0)
+    usual = [window is not None and layer >= slides for layer in range(body.layers)]
+    windows = windows_of(config, usual, window)
+
+    def layer_of(layer: int) -> tuple[AttentionSpec, MlpSpec]:
+        return replace(attention, window=windows[layer]), plain if layer < first else sparse
+
+    return body.spec(config, name, 2048, layer_of)
 
 
 # ------------------------------------------------------------------ what they share
