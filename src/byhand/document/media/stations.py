@@ -50,7 +50,7 @@ class Station:
             return self.label
         where = {
             "attn": _("attention"),
-            "cross": _("attention to the source"),
+            "cross": _("cross-attention"),
             "mlp": _("MLP"),
         }.get(self.trip, "")
         block = _("block {layer}").format(layer=self.layers[0])

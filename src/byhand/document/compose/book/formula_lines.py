@@ -145,8 +145,11 @@ def _equals(*shown: Cell) -> Sign:
 def _embed(showing: Showing, worked: Worked, at: Index) -> Line:
     """The embedding row of an id or a position."""
     place = _position(worked, at)
-    tokens = worked.step.address == "embed.token"
-    picked = f"E_{showing.trace.tokens[place]}" if tokens else f"P_{place}"
+    name = worked.step.address.rpartition(".")[2]
+    read = worked.step.inputs.get("ids")
+    ids = worked.step.attributes["ids"] if read is None else showing.trace.steps[read].value
+    table = {"token": "E", "segment": "S"}.get(name, "P")
+    picked = f"{table}_{ids[place]}"
     scale = worked.step.attributes.get("scale")
     scaled: tuple[Piece, ...] = () if scale is None else (TIMES, scale)
     return (Name(picked), *scaled, EQUALS, _row(showing, worked, (place,)))
