@@ -89,9 +89,7 @@ def made(case: Case, seed: int) -> Any:
     config._attn_implementation = case.attention
     with lifted(), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own code
-        model = auto(case).from_config(
-            config, dtype=torch.float64, experts_implementation="eager"
-        )
+        model = auto(case).from_config(config, dtype=torch.float64, experts_implementation="eager")
     if case.own_head:
         model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
     noise = torch.Generator().manual_seed(seed)

@@ -60,7 +60,8 @@ class Run:
     """What llama.cpp gave for one text."""
 
     logits: np.ndarray  # (pos, vocab)
-    steps: dict[str, np.ndarray] = field(default_factory=dict)  # by name; Qcur-0#1 is the second of its name
+    # by name; Qcur-0#1 is the second of its name
+    steps: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def run(

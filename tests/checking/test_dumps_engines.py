@@ -1,4 +1,4 @@
-"""Dumps of vLLM, llama.cpp, Flax and ONNX are read in their own layouts, and judged as any other."""
+"""Dumps of vLLM, llama.cpp, Flax and ONNX are read in their layouts, and judged as any other."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from byhand.checking.readers.eval_callback import read_eval_callback
-from byhand.errors import InputError
-from byhand.spec import MlpSpec
-from checking.dumped import (
+from dumped import (
     ATTENTION,
     D_HEAD,
     HEADS,
@@ -25,6 +21,10 @@ from checking.dumped import (
     marked,
     right,
 )
+
+from byhand.checking.readers.eval_callback import read_eval_callback
+from byhand.errors import InputError
+from byhand.spec import MlpSpec
 
 N = len(IDS)
 
@@ -102,7 +102,8 @@ def test_a_packed_projection_of_another_width_is_listed_with_its_columns() -> No
     dump = vllm(Numbers(llama()))
     dump["model.layers.0.mlp.gate_up_proj"] = np.zeros((N, 39), np.float32)
     (left,) = marked(llama(), dump).unmatched
-    assert left.misfit and left.reason == "columns of gate, hidden: 20 + 20 expected, 39 found"
+    assert left.misfit
+    assert left.reason == "columns of gate, hidden: 20 + 20 expected, 39 found"
 
 
 # ------------------------------------------------------------------ llama.cpp
@@ -174,7 +175,8 @@ def test_a_wrong_rope_is_found_behind_the_order_of_pairs() -> None:
     turned[:, :, 1::2] = -turned[:, :, 1::2]
     dump["Qcur-0#1"] = paired(turned).transpose(1, 0, 2)
     first = marked(llama(), dump, suspects=False).first_error
-    assert first is not None and first.address == "block.0.attn.q_rotated"
+    assert first is not None
+    assert first.address == "block.0.attn.q_rotated"
     assert first.claim.name == "Qcur-0#1"
 
 
@@ -186,7 +188,8 @@ def test_a_product_before_its_bias_is_no_step_and_is_listed() -> None:
     dump["Qcur-0#1"] = dump["Qcur-0"]
     dump["Qcur-0"] = dump["Qcur-0"] - np.asarray(model.weights["block.0.attn.q_bias"].data)
     (left,) = marked(model, dump).unmatched
-    assert left.name == "Qcur-0" and left.reason.startswith("a product before its bias")
+    assert left.name == "Qcur-0"
+    assert left.reason.startswith("a product before its bias")
 
 
 ROUTED = MlpSpec(20, "silu", gated=True, experts=4, chosen=2, normalised=True)
@@ -217,9 +220,8 @@ def test_what_the_chosen_experts_give_stands_where_each_expert_does() -> None:
     assert read["block.0.mlp.chosen"] == "ids of experts"
     dump["ffn_moe_down-1"][2, 0, 3] += 0.1
     wrong = marked(model, dump, suspects=False).first_error
-    assert wrong is not None and wrong.worst_address == (
-        f"block.1.mlp.answers[{dump['ffn_moe_topk-1'][2, 0]},2,3]"
-    )
+    assert wrong is not None
+    assert wrong.worst_address == (f"block.1.mlp.answers[{dump['ffn_moe_topk-1'][2, 0]},2,3]")
 
 
 # ------------------------------------------------------------------ the text of its callback
@@ -230,9 +232,8 @@ def printed(name: str, op: str, array: Array, kind: str = "f32", of: str = "x") 
     sides = [*reversed(array.shape), 1, 1, 1][:4]
     whole = array.reshape(sides[::-1])
     shown = ", ".join(map(str, sides))
-    lines = [
-        f"common_debug_cb_eval: {name:>24} = ({kind}) {op:>10}({of}{{1, 1, 1, 1}}, }}) = {{{shown}}}"
-    ]
+    head = f"{name:>24} = ({kind}) {op:>10}({of}{{1, 1, 1, 1}}, }}) = {{{shown}}}"
+    lines = [f"common_debug_cb_eval: {head}"]
 
     def kept(count: int) -> list[int | None]:
         return list(range(count)) if count <= 6 else [0, 1, 2, None, *range(count - 3, count)]
@@ -289,11 +290,14 @@ def test_the_text_of_the_callback_claims_what_it_prints(tmp_path: Path) -> None:
     file = tmp_path / "run.txt"
     file.write_text(callback(Numbers(llama())), "utf-8")
     sheet = read_eval_callback(file)
-    assert sheet.tokens is not None and tuple(sheet.tokens) == IDS
+    assert sheet.tokens is not None
+    assert tuple(sheet.tokens) == IDS
     embedded = next(entry for entry in sheet.entries if entry.name == "inp_embd")
-    assert embedded.claimed is not None and embedded.claimed.sum() == N * 6  # of 24 columns
+    assert embedded.claimed is not None
+    assert embedded.claimed.sum() == N * 6
     marking = marked(llama(), file)
-    assert marking.passes(allow_unjudged=True) and not marking.unmatched
+    assert marking.passes(allow_unjudged=True)
+    assert not marking.unmatched
     assert [line.address for line in marking.unjudged] == ["logits[4:5]"]  # too far below
     read = {line.address: line.claim.read for line in marking}
     assert read["block.0.attn.q_rotated"] == f"after RoPE; {PAIRS}"
@@ -310,7 +314,8 @@ def test_a_wrong_number_of_the_text_is_an_error(tmp_path: Path) -> None:
     text[at] = printed("l_out-0", "ADD", wrong).removeprefix("common_debug_cb_eval:") + "\n"
     (tmp_path / "run.log").write_text("common_debug_cb_eval:".join(text), "utf-8")
     first = marked(llama(), tmp_path / "run.log", suspects=False).first_error
-    assert first is not None and first.worst_address == "block.0.mlp.add[2,1]"
+    assert first is not None
+    assert first.worst_address == "block.0.mlp.add[2,1]"
 
 
 @pytest.mark.parametrize(
@@ -349,7 +354,7 @@ def test_another_text_is_refused(tmp_path: Path) -> None:
 
 def test_intermediates_of_flax_are_nested_and_in_tuples() -> None:
     n = Numbers(llama())
-    layers = {
+    layers: dict[str, Any] = {
         str(layer): {
             "self_attn": {
                 "q_proj": {"__call__": (n.flat(f"block.{layer}.attn.q")[None],)},
@@ -371,7 +376,8 @@ def test_intermediates_of_flax_are_nested_and_in_tuples() -> None:
     assert len(read) == 9
     layers["1"]["mlp"]["__call__"][0][0, 2, 3] += 0.1
     first = marked(llama(), dump, suspects=False).first_error
-    assert first is not None and first.worst_address == "block.1.mlp.out[2,3]"
+    assert first is not None
+    assert first.worst_address == "block.1.mlp.out[2,3]"
 
 
 def onnx(n: Numbers) -> dict[str, Array]:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from byhand.checking.causes import form_of, together
-from byhand.checking.claims import ClaimedText, Sheet
-from byhand.checking.dumps import NameMap, opened
+from byhand.checking.claims import ClaimedText, Reading, Sheet
+from byhand.checking.dumps import NameMap, opened, processed, processing_told
 from byhand.checking.judging import judge_text
-from byhand.checking.matches import match
+from byhand.checking.matches import match, text_of
+from byhand.checking.matches.texts import rows_of
 from byhand.checking.readers import read_claims
 from byhand.checking.replay import Replay
 from byhand.checking.verdicts import Marked, MarkedText, Marking
@@ -52,11 +53,15 @@ def mark(
     for sheet in _joined([read_claims(source) for source in claims]):
         sheet = sheet if optimizer is None else replace(sheet, optimizer=optimizer)
         sheet = opened(sheet, model)
-        rows = match(sheet, model, text, target, source=source, segments=segments, names=names)
+        read = text_of(rows_of(sheet, model, text, source, segments))
+        used, done = processed(sheet, model, read)
+        if replay is not None and replay.model is not used:
+            replay = None
+        rows = match(sheet, used, text, target, source=source, segments=segments, names=names)
         batch: list[MarkedText] = []
         for claimed in rows:
             marked, replay = judge_text(
-                model,
+                used,
                 claimed,
                 precision,
                 suspects=suspects,
@@ -65,11 +70,17 @@ def mark(
                 others=[other for other in rows if other is not claimed],
                 known=[form_of(cause) for before in batch for cause in before.causes],
             )
-            altered = _altered(model, claimed, precision, replay, progress)
-            batch.append(replace(marked, lines=(*altered, *marked.lines)))
+            altered = _altered(used, claimed, precision, replay, progress)
+            readings = (*_processing(done), *marked.readings)
+            batch.append(replace(marked, lines=(*altered, *marked.lines), readings=readings))
         for marked, lines in zip(batch, together([each.lines for each in batch]), strict=True):
             texts.append(replace(marked, lines=tuple(lines)))
     return Marking(model.name, tuple(texts))
+
+
+def _processing(done: tuple[str, ...]) -> tuple[Reading, ...]:
+    """What was done to the weights before the dump was made, where that is known."""
+    return (Reading("hook_*", processing_told(done)),) if done else ()
 
 
 def _altered(

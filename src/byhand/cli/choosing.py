@@ -76,8 +76,8 @@ names_option = option(
     "--names",
     "STYLE",
     later(
-        "call the steps as others do: transformer_lens, transformer_bridge, gpt2, llama, "
-        "gpt_neox, or hf for the checkpoint's own"
+        "call the steps as others do: transformer_lens, transformer_bridge, gpt2, llama, gpt_neox, "
+        "vllm, llama.cpp, mlx, flax, onnx, or hf for the checkpoint's own"
     ),
     default="byhand",
 )

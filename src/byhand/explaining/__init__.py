@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from byhand.display import Shown, one_line, quoted
-from byhand.errors import InputError, UsageError
+from byhand.errors import UsageError
 from byhand.evaluate import Admitted, Progress, pencil_sized, prepare
 from byhand.explaining.asked import tell_doing
+from byhand.explaining.beyond import refuse_unexplained
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
@@ -341,12 +342,7 @@ def explain(
     are needed, where not all are.  `progress` sees every step and its purpose.
     """
     refuse_against_alone(against, alone)
-    if (key := unexplained(model.spec)) is not None:
-        raise InputError(
-            _("{who} does not know {key} yet").format(who="explain", key=key),
-            where=model.source,
-            hint=_("trace, generate and check do"),
-        )
+    refuse_unexplained(model.spec)
     job = prepare(model, text, numbers, source=source, segments=segments, only=only)
     last = len(job.tokens) - 1
     if isinstance(position, int) and not 0 <= position <= last:
@@ -373,13 +369,6 @@ def explain(
     if rival is None and chosen is not None and not alone:
         rival = strongest_other(trace, place, chosen)
     return Explanation(trace, place, chosen, rival, neurons, keys, length, progress)
-
-
-def unexplained(spec: ModelSpec) -> str | None:
-    """What keeps a logit from being a sum over the stream: an encoder, a bend in the head."""
-    if spec.encoder is not None:
-        return "encoder"
-    return None if spec.head is None else "head.hidden"
 
 
 def predicted(trace: Trace, position: int) -> int | None:

@@ -238,6 +238,11 @@ def engine_pairs(
         for address, module in modules:
             if (name := of_module(style, module)) is not None:
                 yield address, name
+            if style == "vllm" and module.endswith(".o_proj"):  # what its attention kernel gives
+                mixed = known.get(address.removesuffix(".out") + ".mixed")
+                yield from ((mixed, module.removesuffix("o_proj") + "attn"),) if mixed else ()
+            if style == "vllm" and address == "logits":
+                yield address, "logits_processor"
 
 
 def _first(pairs: Iterable[Pair]) -> Iterator[Pair]:

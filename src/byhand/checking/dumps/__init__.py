@@ -1,6 +1,7 @@
 """Dumps of engines, read in byhand's names and axes.
 
     view       what a dump is read against; arrays cut and turned
+    fused      modules of a family that give several steps at once
     packed     vLLM and SGLang: packed projections, tuples, deferred residuals
     ggml       llama.cpp: names of its graph, its order of axes and of pairs
     paths      nested names, Flax, ONNX
@@ -18,15 +19,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from byhand.checking.claims import Entry, Unmatched
+from byhand.checking.dumps.folding import processed, processing_told, read_refactored
+from byhand.checking.dumps.fused import read_fused
 from byhand.checking.dumps.ggml import precision_of, read_ggml
 from byhand.checking.dumps.name_maps import NameMap
 from byhand.checking.dumps.outputs import read_output
 from byhand.checking.dumps.packed import read_packed
 from byhand.checking.dumps.paths import read_path
 from byhand.checking.dumps.states import opened, read_cache
-from byhand.checking.dumps.view import View
+from byhand.checking.dumps.view import Text, View
+from byhand.plan import GRAD, WEIGHT
 
-WAYS = (read_output, read_cache, read_packed, read_ggml, read_path)
+OURS = (WEIGHT, GRAD, "count.", "direction.")
+WAYS = (read_refactored, read_output, read_cache, read_fused, read_packed, read_ggml, read_path)
 
 
 def reread(
@@ -47,7 +52,7 @@ def reread(
 def _read(entry: Entry, view: View, names: NameMap | None) -> list[Entry | Unmatched]:
     if names is not None and (found := names.read(entry, view)) is not None:
         return found
-    if entry.problem is not None or entry.name in view.plan.known or entry.given:
+    if entry.problem is not None or entry.given or _is_ours(entry.name, view):
         return [entry]
     for way in WAYS:
         if (found := way(entry, view)) is not None:
@@ -55,4 +60,19 @@ def _read(entry: Entry, view: View, names: NameMap | None) -> list[Entry | Unmat
     return [entry]
 
 
-__all__ = ["NameMap", "View", "opened", "precision_of", "reread"]
+def _is_ours(name: str, view: View) -> bool:
+    """Whether it is an address of byhand, perhaps with an index."""
+    plain = name.strip().partition("[")[0].rstrip()
+    return plain in view.plan.known or plain.startswith(OURS)
+
+
+__all__ = [
+    "NameMap",
+    "Text",
+    "View",
+    "opened",
+    "precision_of",
+    "processed",
+    "processing_told",
+    "reread",
+]

@@ -26,19 +26,24 @@ from byhand.checking.dumps.view import LAYER, Read, View, aside, called, columns
 from byhand.language import _
 from byhand.names import without_wrappers
 
-_MEMBER = re.compile(r"(?P<module>.+?)(?:\.output)?(?:[./]|\[)(?P<place>[01])\]?")
+_MEMBER = re.compile(
+    r"(?P<module>.+?)(?:(?:\.output)?[./](?P<place>[01])|\.output\[(?P<other>[01])\])"
+)
 _SIGNS = re.compile(
     r".*\.(?:self_attn|attn|attention)\.attn|logits_processor|.*\.mla_attn"
-    r"|.*norm[./\[][1]\]?|.*\.rotary_emb[./\[][01]\]?"
+    r"|.*norm(?:\.output)?[./]1|.*\.rotary_emb(?:\.output)?[./][01]"
 )
 _PACKED = re.compile(r".*\.(?:qkv_proj|gate_up_proj|fused_qkv_a_proj)")
 
 
 def is_packed(view: View) -> bool:
     """Whether the dump looks like one of vLLM or SGLang."""
-    names = [without_wrappers(name) for name in view.entries]
-    fused = any(name.endswith((".act_fn", ".mlp.experts")) for name in names)
-    return any(map(_SIGNS.fullmatch, names)) or (fused and any(map(_PACKED.fullmatch, names)))
+    if "packed" not in view.decided:
+        names = [without_wrappers(name) for name in view.entries]
+        fused = any(name.endswith((".act_fn", ".mlp.experts")) for name in names)
+        signs = any(map(_SIGNS.fullmatch, names))
+        view.decided["packed"] = signs or (fused and any(map(_PACKED.fullmatch, names)))
+    return bool(view.decided["packed"])
 
 
 def read_packed(entry: Entry, view: View) -> Read | None:
@@ -48,9 +53,11 @@ def read_packed(entry: Entry, view: View) -> Read | None:
         members = [replace(entry, beside=()), *_others(entry)]
         found = [read for at, each in enumerate(members) for read in _member(each, name, at, view)]
         return found or None
-    match = _MEMBER.fullmatch(name) if name.partition("[")[0] not in view.plan.known else None
-    if match is not None and (found := _member(entry, match["module"], int(match["place"]), view)):
-        return found
+    match = _MEMBER.fullmatch(name)
+    if match is not None:
+        place = int(match["place"] or match["other"] or 0)
+        if found := _member(entry, match["module"], place, view):
+            return found
     return _module(entry, name, view)
 
 
@@ -119,9 +126,11 @@ def _deferred(entry: Entry, module: str, view: View) -> bool:
     if whole is not None and whole.beside:
         shapes += [whole.values.shape, whole.beside[0].shape]
         return len(set(shapes)) == 1
-    both = [view.entries.get(f"{module}{sign}") for sign in (".0", ".1")]
-    both = both if all(both) else [view.entries.get(f"{module}{sign}") for sign in ("[0]", "[1]")]
-    return all(each is not None and each.values.shape == entry.values.shape for each in both)
+    for before, behind in ((".", ""), ("/", ""), (".output.", ""), (".output[", "]")):
+        both = [view.entries.get(f"{module}{before}{place}{behind}") for place in (0, 1)]
+        if all(each is not None and each.values.shape == entry.values.shape for each in both):
+            return True
+    return False
 
 
 def _module(entry: Entry, module: str, view: View) -> Read | None:

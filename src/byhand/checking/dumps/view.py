@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byhand import forward
 from byhand.address import write_index
 from byhand.checking.claims import Entry, Unmatched
 from byhand.evaluate import work_out
@@ -32,7 +33,7 @@ class View:
 
     model: Model
     plan: Plan
-    tokens: tuple[int, ...]
+    text: Text | None  # None: with padding, or several texts
     entries: Mapping[str, Entry]
     known: Callable[[str], str | None]  # the address of the step that a name means
 
@@ -62,20 +63,36 @@ class View:
         """What was decided about the whole dump, once."""
         return {}
 
+    def true(self, address: str) -> npt.NDArray[np.float64] | None:
+        """What the model gives at a step, in float64; None where that is not known."""
+        if address not in self._true:
+            self._true[address] = self.text.true(self.model, address) if self.text else None
+        return self._true[address]
+
     @cached_property
     def _true(self) -> dict[str, npt.NDArray[np.float64] | None]:
         return {}
 
-    def true(self, address: str) -> npt.NDArray[np.float64] | None:
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The tokens of a dump that has no padding, and their positions."""
+
+    tokens: tuple[int, ...]
+    positions: tuple[int, ...] | None = None
+
+    def true(self, model: Model, address: str) -> npt.NDArray[np.float64] | None:
         """What the model gives at a step, in float64; None where that is not known."""
-        if address not in self._true:
-            part = self.plan.only([address])
-            worked = work_out(part, self.model.weights, self.tokens, Floats("float64"))
-            value = worked[self.plan[address].address]
-            there = np.asarray(value.value) if value.missing is None else None
-            numeric = there is not None and there.dtype.kind == "f"
-            self._true[address] = there if numeric else None
-        return self._true[address]
+        if model.spec.encoder is not None:
+            return None
+        plan = forward.plan(model.spec, len(self.tokens), positions=self.positions)
+        if address not in plan.known:
+            return None
+        part = plan.only([address])
+        worked = work_out(part, model.weights, self.tokens, Floats("float64"))
+        found = worked[plan[address].address]
+        value = np.asarray(found.value) if found.missing is None else np.zeros(0, object)
+        return value if value.dtype.kind == "f" else None
 
 
 # ------------------------------------------------------------------ arrays

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
-from byhand.checking.dumps import NameMap, View, precision_of, reread
+from byhand.checking.dumps import NameMap, Text, View, precision_of, reread
 from byhand.checking.matches.choices import marked_ids
 from byhand.checking.matches.layouts import Part, Turn, as_it_is, part_of, turn_for
 from byhand.checking.matches.learned import (
@@ -87,7 +87,7 @@ def match(
     aside = {each.name for each in matching.unmatched}
     claims = [each for each in sheet.entries
               if not names_the_text(each) and each.name not in aside]  # fmt: skip
-    view = _view(known, rows[0], claims)
+    view = _view(known, rows, claims)
     entries, left = reread(claims, view, names)
     matching.unmatched += left
     for entry in entries:
@@ -126,16 +126,22 @@ def match(
     return (side_by_side(found, model, {step.address: step.axes for step in known.plan}),)
 
 
-def _view(known: Known, row: Row, entries: list[Entry]) -> View:
+def _view(known: Known, rows: tuple[Row, ...], entries: list[Entry]) -> View:
     """What the dump is read against: the plan of its width, and the names that are known."""
 
     def address(name: str) -> str | None:
         found = known.look_up(name)
         return None if found is None else found.address
 
-    tokens = (*row.tokens[:1] * row.before, *row.tokens, *row.tokens[:1] * row.behind)
     named = {entry.name: entry for entry in entries}
-    return View(known.model, known.plan, tokens, named, address)
+    return View(known.model, known.plan, text_of(rows), named, address)
+
+
+def text_of(rows: tuple[Row, ...]) -> Text | None:
+    """The text of a dump that has one, without padding and with every block's own mask."""
+    row = rows[0]
+    alone = len(rows) == 1 and not (row.before or row.behind) and row.masks is None
+    return Text(row.tokens, row.positions) if alone else None
 
 
 def _target(
@@ -440,4 +446,4 @@ def _claim(
     )
 
 
-__all__ = ["match", "plan_for"]
+__all__ = ["match", "plan_for", "text_of"]

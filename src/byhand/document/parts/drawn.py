@@ -53,10 +53,9 @@ class AttentionPattern:
     """Which position attends to which, head by head."""
 
     address: str
-    labels: tuple[str, ...]  # of the positions that ask
+    labels: tuple[str, ...]  # of the positions
     patterns: tuple[HeadPattern, ...]
     left_out: str = ""
-    keys: tuple[str, ...] = ()  # of those that are looked at, where they are others
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -15,12 +15,11 @@ from byhand.address import read_address
 from byhand.counting import Inventory
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.one_step import OneStep
-from byhand.document.compose.book.topics import ENCODER, Topic, topics
+from byhand.document.compose.book.topics import Topic, topics
 from byhand.document.parts.verdicts import VerdictLine
 from byhand.model import Model
-from byhand.plan import WEIGHT
-from byhand.spec import EncoderSpec, ModelSpec
-from byhand.tokens import Tokenizer
+from byhand.plan import WEIGHT, Step
+from byhand.spec import BlockSpec
 from byhand.tracing import Trace
 
 if TYPE_CHECKING:
@@ -51,43 +50,6 @@ class Edition:
     asked: tuple[str, ...] = ()  # addresses whose numbers are always shown
     one_step: OneStep | None = None  # a training step on the text, where one is wanted
     record: TrainingRecord | None = None  # of the run that made the model, where there is one
-    stack: str = ""  # "encoder.": the same edition, seen from the encoder's stream
-
-    @cached_property
-    def of_encoder(self) -> Edition:
-        """The edition as the pages about the encoder read it: its blocks, its text."""
-        return replace(self, stack=ENCODER, showing=self.showing.of_source)
-
-    def view(self, topic: Topic) -> Edition:
-        """The edition as a passage about this topic reads it."""
-        return self.of_encoder if topic.stack and not self.stack else self
-
-    @property
-    def side(self) -> ModelSpec | EncoderSpec:
-        """The stream that is told of: the model's, or its encoder's."""
-        encoder = self.model.spec.encoder
-        return encoder if self.stack and encoder is not None else self.model.spec
-
-    @property
-    def ids(self) -> tuple[int, ...]:
-        """The ids of the text that this stream reads."""
-        source = self.trace.source
-        return source.tokens if self.stack and source is not None else self.trace.tokens
-
-    @property
-    def text(self) -> str:
-        """The text that this stream reads."""
-        source = self.trace.source
-        return source.text if self.stack and source is not None else self.trace.text
-
-    @property
-    def vocabulary(self) -> Tokenizer:
-        """The tokens that this stream reads."""
-        return self.model.source_vocabulary if self.stack else self.model.vocabulary
-
-    def token(self, id: int) -> str:
-        """A token that this stream reads, for a sentence."""
-        return self.showing.source_token(id) if self.stack else self.showing.token(id)
 
     @property
     def model(self) -> Model:
@@ -109,20 +71,26 @@ class Edition:
         """The position that worked entries follow: the last, or the one asked for."""
         return self.showing.followed
 
+    def last_of(self, step: Step) -> int:
+        """The position of a step's rows that is followed: of the source, its last."""
+        return step.shape[step.position_axis or 0] - 1 if step.of_source else self.last
+
+    def block_of(self, topic: Topic) -> BlockSpec:
+        """The block of a topic: of the model, or of its encoder."""
+        side = self.model.spec.encoder if topic.encoder else self.model.spec
+        assert side is not None
+        assert topic.layer is not None
+        return side.blocks[topic.layer]
+
     @cached_property
-    def every_topic(self) -> tuple[Topic, ...]:
+    def topics(self) -> tuple[Topic, ...]:
         """The steps of the pass, grouped into the topics of passages."""
         return topics(self.trace.plan)
 
     @cached_property
-    def topics(self) -> tuple[Topic, ...]:
-        """The topics of this stream."""
-        return tuple(topic for topic in self.every_topic if topic.stack == self.stack)
-
-    @cached_property
     def layers_shown(self) -> tuple[int, ...]:
         """The layers with their own passages; the others are summarised."""
-        layers = range(len(self.side.blocks))
+        layers = range(len(self.model.spec.blocks))
         if self.scale != LARGE or len(layers) <= MOST_LAYERS:
             return tuple(layers)
         asked = {topic.layer for topic in self.topics if self.asked_of(topic.addresses)}

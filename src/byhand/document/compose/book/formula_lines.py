@@ -145,11 +145,8 @@ def _equals(*shown: Cell) -> Sign:
 def _embed(showing: Showing, worked: Worked, at: Index) -> Line:
     """The embedding row of an id or a position."""
     place = _position(worked, at)
-    name = worked.step.address.rpartition(".")[2]
-    read = worked.step.inputs.get("ids")
-    ids = worked.step.attributes["ids"] if read is None else showing.trace.steps[read].value
-    table = {"token": "E", "segment": "S"}.get(name, "P")
-    picked = f"{table}_{ids[place]}"
+    tokens = worked.step.address == "embed.token"
+    picked = f"E_{showing.trace.tokens[place]}" if tokens else f"P_{place}"
     scale = worked.step.attributes.get("scale")
     scaled: tuple[Piece, ...] = () if scale is None else (TIMES, scale)
     return (Name(picked), *scaled, EQUALS, _row(showing, worked, (place,)))
@@ -206,7 +203,7 @@ def _becomes(showing: Showing, worked: Worked, at: Index) -> Line:
 
 def _scores(showing: Showing, worked: Worked, at: Index) -> Line:
     step = worked.step
-    if "slopes" in step.inputs or "table" in step.inputs or "cap" in step.attributes:
+    if {"slopes", "table", "bias"} & set(step.inputs) or "cap" in step.attributes:
         return ()
     q, k = (_input(showing, worked, role) for role in ("q", "k"))
     seen = _seen(worked, *at[:2])
@@ -332,6 +329,8 @@ def _affine(showing: Showing, worked: Worked, at: Index) -> Line:
     pieces: list[Piece] = [_row(showing, _input(showing, worked, "x"), prefix)]
     for role, sign in (("gain", EACH), ("bias", PLUS)):
         if role in step.inputs:
+            if len(_shape(showing, step.inputs[role])) > 1 or step.attributes.get("plus_one"):
+                return ()
             cells = _some(_weight(showing, step.inputs[role])[0], _most(showing))
             pieces += [sign, Matrix((cells,), step.inputs[role])]
     return (*pieces, EQUALS, _row(showing, worked, prefix))

@@ -69,7 +69,7 @@ def _groups(edition: Edition) -> Iterator[tuple[Topic, ...]]:
     A small model has a passage for each topic, a larger one for each side-trip; of many blocks,
     those that no page tells of share one.
     """
-    backward = list(reversed(edition.every_topic))
+    backward = list(reversed(edition.topics))
     if edition.everything:
         yield from ((topic,) for topic in backward)
         return

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -101,14 +100,7 @@ class Showing(Steps):
     @property
     def followed(self) -> int:
         """The position whose numbers are written out: the last one."""
-        return len(self.labels) - 1
-
-    @cached_property
-    def of_source(self) -> Showing:
-        """The same numbers, for sentences about the positions of the source."""
-        other = copy(self)
-        other.reading, other.__dict__["labels"] = True, self.source_labels
-        return other
+        return len(self.trace.tokens) - 1
 
     # ------------------------------------------------------------------ one number
 

@@ -27,11 +27,12 @@ def spine(showing: Showing, plan: Plan | None = None) -> Spine:
     numbers.
     """
     plan = plan or showing.trace.plan
-    every = topics(plan)
-    nodes = [_node(showing, topic) for topic in every if not topic.stack]
-    read = tuple(step for topic in every if topic.stack for step in topic.addresses)
-    if read:
-        nodes.insert(0, Node("node-encoder", _("encoder"), "end", None, "", read))
+    found = topics(plan)
+    reading = tuple(a for topic in found if topic.encoder for a in topic.addresses)
+    nodes = [_node(showing, topic) for topic in found if not topic.encoder]
+    if reading:  # one station: its page goes into it
+        encoder = Node("node-encoder", _("encoder"), "end", None, "", reading, (), {})
+        nodes.insert(0, encoder)
     return Spine(tuple(nodes), len(plan.spec.blocks))
 
 
@@ -71,11 +72,9 @@ def _rows(showing: Showing, address: str) -> tuple[NumberRow, ...]:
     worked = showing.trace.steps.get(address)
     if worked is None or worked.missing is not None or not showing.everything:
         return ()
-    if worked.step.position_axis is None and worked.step.axes != ("one",):
-        return ()
     step, length = worked.step, len(showing.labels)
     last = length - 1
-    if not step.shape:
+    if not step.shape or step.of_source:
         return ()
     if step.axes == ("one",):
         return (_row(showing, worked, last, [(0,)]),)
@@ -125,17 +124,13 @@ def _said(showing: Showing, address: str) -> dict[int, str]:
 
 def label(topic: Topic) -> str:
     """The label of a station."""
-    attn, rms = topic.trip == "attn", topic.step("rms") is not None
+    rms = topic.step("rms") is not None
+    added = {"attn": _("+ attention"), "cross": _("+ source"), "mlp": _("+ MLP")}
     return {
         "tokens": _("tokens"),
         "embed": _("embed"),
         "position": _("position"),
-        "segment": _("kind"),
         "stream": _("+ position"),
-        "embed_norm": _("RMSNorm") if rms else _("layer norm"),
-        "relative": _("distances"),
-        "after": _("RMSNorm") if rms else _("layer norm"),
-        "head": _("head"),
         "norm": _("RMSNorm") if rms else _("layer norm"),
         "qkv": _("q, k, v"),
         "qk_norm": _("norm of q, k"),
@@ -144,7 +139,16 @@ def label(topic: Topic) -> str:
         "weights": _("softmax"),
         "mixed": _("mix"),
         "attn_out": _("output"),
-        "add": _("+ attention") if attn else _("+ MLP") if topic.trip == "mlp" else _("+ source"),
+        "add": added.get(topic.trip, ""),
+        "segment": _("segment"),
+        "embed_norm": _("RMSNorm") if rms else _("layer norm"),
+        "after_norm": _("RMSNorm") if rms else _("layer norm"),
+        "head_norm": _("RMSNorm") if rms else _("layer norm"),
+        "distances": _("distances"),
+        "latent": _("few numbers"),
+        "clip": _("limits"),
+        "shared": _("shared expert"),
+        "head": _("head"),
         "router": _("router"),
         "hidden": _("hidden"),
         "act": _("activation"),

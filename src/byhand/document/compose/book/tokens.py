@@ -12,7 +12,7 @@ from byhand.document.compose.book.topics import Topic
 from byhand.language import _
 
 SLUG = "tokens"
-KINDS = ("tokens", "embed", "segment", "position", "stream", "embed_norm", "relative")
+KINDS = ("tokens", "embed", "segment", "position", "stream", "embed_norm", "distances")
 MOST_WORDS = 12  # of a vocabulary, in a sentence
 
 
@@ -28,26 +28,29 @@ def page(edition: Edition) -> Page:
 
 def _passages(edition: Edition) -> Iterator[Passage]:
     for topic in edition.topics:
-        if topic.kind in KINDS:
+        if topic.kind in KINDS and not topic.encoder:
             yield tell(edition, topic)
 
 
-def tell(edition: Edition, topic: Topic, slug: str = SLUG) -> Passage:
+def tell(edition: Edition, topic: Topic) -> Passage:
     """The passage about one topic."""
-    if topic.kind == "embed_norm":
-        why = _("Before the first block reads the rows, they are made comparable.")
-        return norm_passage(edition, topic, slug, why)
     writers = {
-        "tokens": _tokens, "embed": _embed, "segment": _segment, "position": _position,
-        "stream": _stream, "relative": _relative,
-    }  # fmt: skip
-    return passage(edition, topic, slug, writers[topic.kind](edition, topic))
+        "tokens": _source if topic.encoder else _tokens,
+        "embed": _embed,
+        "segment": _segment,
+        "position": _position,
+        "stream": _stream,
+        "embed_norm": _norm,
+        "distances": _distances,
+    }
+    return writers[topic.kind](edition, topic)
 
 
-def _tokens(edition: Edition, topic: Topic) -> list[str]:
-    vocabulary = edition.vocabulary.tokens
+def _tokens(edition: Edition, topic: Topic) -> Passage:
+    trace = edition.trace
+    vocabulary = trace.model.vocabulary.tokens
     some = [words.token_label(token) for token in vocabulary[:MOST_WORDS]]
-    ids = words.some_of([str(id) for id in edition.ids], MOST_WORDS)
+    ids = words.some_of([str(id) for id in trace.tokens], MOST_WORDS)
     if len(vocabulary) <= MOST_WORDS:
         known = _("The model knows {count} words: {words}.").format(
             count=len(vocabulary), words=words.joined(some)
@@ -56,65 +59,78 @@ def _tokens(edition: Edition, topic: Topic) -> list[str]:
         known = _("The model knows {count} tokens: {words} and so on.").format(
             count=words.whole(len(vocabulary)), words=", ".join(some)
         )
-    return [
-        _("A model cannot read. It counts."),
-        known,
-        _("Of the text `{text}` it sees where each token stands in that list: {ids}.").format(
-            text=words.printable(edition.text), ids=ids
+    return passage(
+        edition,
+        topic,
+        SLUG,
+        (
+            _("A model cannot read. It counts."),
+            known,
+            _("Of the text `{text}` it sees where each token stands in that list: {ids}.").format(
+                text=words.printable(trace.text), ids=ids
+            ),
         ),
-    ]
+    )
 
 
-def _embed(edition: Edition, topic: Topic) -> list[str]:
-    trace, showing = edition.trace, edition.showing
+def _source(edition: Edition, topic: Topic) -> Passage:
+    source = edition.trace.source
+    assert source is not None
+    ids = words.some_of([str(id) for id in source.tokens], MOST_WORDS)
+    told = _("The encoder reads the source `{text}`; the ids of its tokens are {ids}.")
+    return passage(edition, topic, SLUG, [told.format(text=words.printable(source.text), ids=ids)])
+
+
+def _embed(edition: Edition, topic: Topic) -> Passage:
+    trace, showing, spec = edition.trace, edition.showing, edition.model.spec
     step = topic.steps[0]
     worked = trace.steps[step.address]
-    id = edition.ids[-1]
+    last = edition.last_of(step)
+    width = words.whole(step.shape[-1])
     sentences = [
-        _("Every token of the vocabulary has a row of {d} numbers in the table E.").format(
-            d=words.whole(trace.model.spec.d_model)
-        )
+        _("Every token of the vocabulary has a row of {d} numbers in the table E.").format(d=width)
     ]
+    if worked.missing is None and trace.source is not None and topic.encoder:
+        id, token = trace.source.tokens[last], showing.source_labels[last].split(" ", 1)[1]
+    else:
+        id = trace.tokens[last]
+        token = showing.token(id)
     if worked.missing is None:
         sentences.append(
             _("The id picks the row: `{token}` is row {id}, which is {row}.").format(
-                token=edition.token(id), id=id, row=showing.row_said(worked, (edition.last,))
+                token=token, id=id, row=showing.row_said(worked, (last,))
             )
         )
     if step.attributes.get("scale") is not None:
         sentences.append(_("Here the row is also multiplied by a fixed scale."))
-    if edition.side.position == "none":
-        sentences.append(_starts_stream())
+    if spec.embed_width is not None:
+        text = _("A matrix then brings the row to the {d} numbers of the stream.")
+        sentences.append(text.format(d=words.whole(spec.d_model)))
+    if spec.position == "none" and not topic.encoder:
+        sentences += [] if spec.segments is not None else [_starts_stream()]
         sentences.append(_no_table_of_positions(edition))
-    return sentences
+    return passage(edition, topic, SLUG, sentences)
 
 
-def _segment(edition: Edition, topic: Topic) -> list[str]:
-    kinds = topic.steps[0].attributes["ids"]
-    return [
+def _segment(edition: Edition, topic: Topic) -> Passage:
+    told = _("Each token is of a kind, the first or the second text say; each kind has a row too.")
+    return passage(edition, topic, SLUG, [told])
+
+
+def _norm(edition: Edition, topic: Topic) -> Passage:
+    why = _("The rows are made comparable before the first block reads them.")
+    return norm_passage(edition, topic, SLUG, why)
+
+
+def _distances(edition: Edition, topic: Topic) -> Passage:
+    told = [
         _(
-            "Tokens are of several kinds, such as those of a first and of a second sentence. Each "
-            "kind has a row in the table S, which is added."
+            "Where a token stands counts only inside attention. Each head has a score for every "
+            "distance between query and key, and adds it to its own scores."
         ),
-        _("Here the kinds are {kinds}.").format(
-            kinds=words.some_of([str(kind) for kind in kinds], MOST_WORDS)
-        ),
+        _("Small distances have a score each; larger ones share, the more the larger they are."),
     ]
-
-
-def _relative(edition: Edition, topic: Topic) -> list[str]:
-    relative = edition.side.relative
-    assert relative is not None
-    return [
-        _(
-            "Where a token stands is told by distances. Each head has a score for every distance "
-            "of query and key, which attention adds in every block."
-        ),
-        _(
-            "Near distances have a score each; further ones share one, in {buckets} buckets. From "
-            "{distance} on all are alike."
-        ).format(buckets=words.whole(relative.buckets), distance=words.whole(relative.distance)),
-    ]
+    return passage(edition, topic, SLUG, told)
 
 
 def _starts_stream() -> str:
@@ -125,18 +141,18 @@ def _starts_stream() -> str:
 
 
 def _no_table_of_positions(edition: Edition) -> str:
-    blocks = edition.side.blocks
+    blocks = edition.model.spec.blocks
     rotary = any(block.attention and block.attention.rotary for block in blocks)
     alibi = any(block.attention and block.attention.alibi for block in blocks)
+    if edition.model.spec.relative is not None:
+        return _(
+            "Nothing in them says yet where a token stands; that comes inside attention, where "
+            "a score is added for the distance of two positions."
+        )
     if rotary:
         return _(
             "Nothing in them says yet where a token stands; that comes inside attention, where "
             "questions and keys are turned by an angle that grows with the position."
-        )
-    if edition.side.relative is not None:
-        return _(
-            "Nothing in them says yet where a token stands; that comes inside attention, where a "
-            "score counts the distance of two positions."
         )
     if alibi:
         return _(
@@ -146,7 +162,7 @@ def _no_table_of_positions(edition: Edition) -> str:
     return _("Nothing in them says where a token stands: this model sees no order but the mask.")
 
 
-def _position(edition: Edition, topic: Topic) -> list[str]:
+def _position(edition: Edition, topic: Topic) -> Passage:
     trace, showing = edition.trace, edition.showing
     worked = trace.steps[topic.steps[0].address]
     if topic.steps[0].op == "sinusoid":
@@ -164,19 +180,21 @@ def _position(edition: Edition, topic: Topic) -> list[str]:
             )
         ]
     if worked.missing is None:
+        last = edition.last_of(worked.step)
         sentences.append(
             _("Position {place} has {row}.").format(
-                place=edition.last, row=showing.row_said(worked, (edition.last,))
+                place=last, row=showing.row_said(worked, (last,))
             )
         )
-    return sentences
+    return passage(edition, topic, SLUG, sentences)
 
 
-def _stream(edition: Edition, topic: Topic) -> list[str]:
-    return [
+def _stream(edition: Edition, topic: Topic) -> Passage:
+    sentences = [
         _("The two rows are added, number by number.")
         if len(topic.steps) == 1
         else _("The rows are added, number by number."),
         *addition(edition, topic.steps[-1]),
         _starts_stream(),
     ]
+    return passage(edition, topic, SLUG, sentences)

@@ -18,9 +18,9 @@ from byhand.language import _
 from byhand.spec import BlockSpec
 
 SLUG = "whole"
-INTO = ("embed", "segment", "position", "stream", "embed_norm", "relative")
-OUT = ("norm", "head", "logits", "probs", "next")
 MOST_LINES = 8  # positions whose path is drawn
+INTO = ("embed", "segment", "position", "stream", "embed_norm", "distances")
+OUT = ("norm", "head", "head_norm", "logits", "probs", "next")
 MOST_BLOCKS = 4  # blocks described one by one; more are summarised
 
 
@@ -38,14 +38,13 @@ def page(edition: Edition) -> Page:
 
 
 def _passages(edition: Edition) -> Iterator[Passage]:
-    topics = edition.topics
+    topics = [topic for topic in edition.topics if not topic.encoder]
     yield _given(edition, [t for t in topics if t.kind == "tokens"])
-    if edition.model.spec.encoder is not None:
-        yield _encoder(edition)
+    if reading := [topic for topic in edition.topics if topic.encoder]:
+        yield _encoder(edition, reading)
     yield _into(edition, [t for t in topics if t.kind in INTO])
     yield from _blocks(edition)
-    end = [t for t in topics if t.layer is None and t.kind in OUT]
-    yield _out(edition, end)
+    yield _out(edition, [t for t in topics if t.layer is None and t.kind in OUT])
     loss = [topic for topic in topics if topic.kind == "loss"]
     if loss:
         yield _loss(edition, loss)
@@ -97,26 +96,15 @@ def _given(edition: Edition, topics: Sequence[Topic]) -> Passage:
             tokens=words.some_of([edition.showing.token(id) for id in trace.tokens]),
         )
     )
+    if trace.source is not None:
+        text = _("The encoder reads the source `{text}`: {tokens}.")
+        tokens = [label.split(" ", 1)[1] for label in edition.showing.source_labels]
+        sentences.append(text.format(text=words.printable(trace.source.text),
+                                     tokens=words.some_of(tokens)))  # fmt: skip
     sentences += [words.told(note) for note in trace.model.notes]
     return _passage(
         edition, "given", _("What is given"), sentences, topics, Facts(tuple(_facts(edition)))
     )
-
-
-def _encoder(edition: Edition) -> Passage:
-    """What the encoder does, in one passage; a page of its own tells it in full."""
-    read = edition.of_encoder
-    text = _(
-        "The encoder reads the source `{text}`: {count} tokens, which become rows of numbers and "
-        "go through {blocks} blocks. The decoder looks at their last rows."
-    ).format(
-        text=words.printable(read.text),
-        count=words.whole(len(read.ids)),
-        blocks=words.whole(len(read.side.blocks)),
-    )
-    end = edition.trace.plan["encoder.out"].address
-    parts = _result(read, end)
-    return _passage(edition, "encoder", _("The encoder"), [text], read.topics, *parts)
 
 
 def _facts(edition: Edition) -> Iterator[tuple[str, str]]:
@@ -125,6 +113,8 @@ def _facts(edition: Edition) -> Iterator[tuple[str, str]]:
     yield _("vocabulary"), _("{count} tokens").format(count=words.whole(spec.vocab))
     yield _("width of the stream"), words.whole(spec.d_model)
     yield _("blocks"), words.whole(len(spec.blocks))
+    if spec.encoder is not None:
+        yield _("blocks of the encoder"), words.whole(len(spec.encoder.blocks))
     if spec.blocks:
         yield _("heads"), _of_all([_heads_word(block) for block in spec.blocks])
         yield _("hidden numbers of the MLP"), _of_all([_mlp_word(block) for block in spec.blocks])
@@ -183,6 +173,8 @@ def _positions_word(edition: Edition) -> str:
         return _("a learned row for each")
     if spec.position == "sinusoidal":
         return _("sines and cosines")
+    if spec.relative is not None:
+        return _("a score for each distance")
     attn = spec.blocks[0].attention if spec.blocks else None
     if attn and attn.rotary:
         return _("questions and keys are turned (RoPE)")
@@ -192,11 +184,24 @@ def _positions_word(edition: Edition) -> str:
 # ------------------------------------------------------------------ the stations
 
 
+def _encoder(edition: Edition, topics: Sequence[Topic]) -> Passage:
+    """The encoder in one look; a page of its own goes through it."""
+    end = topics[-1].addresses[-1]
+    sentences = [
+        _(
+            "First the encoder reads the source. It has a stream of its own, from the words of the "
+            "source through its blocks; later every block of the decoder looks at its end."
+        )
+    ]
+    parts = _result(edition, end)
+    return _passage(edition, "encoder", _("The encoder reads"), sentences, topics, *parts)
+
+
 def _into(edition: Edition, topics: Sequence[Topic]) -> Passage:
-    start = topics[-1].addresses[-1]
+    start = [topic for topic in topics if topic.kind != "distances"][-1].addresses[-1]
     sentences = [
         _("Each token picks its row of the table, and the row of its position is added.")
-        if len(topics) > 1
+        if any(topic.kind == "position" for topic in topics)
         else _("Each token picks its row of the table."),
         _(
             "The rows are the residual stream, the line in the middle of the figure: it runs "
@@ -209,7 +214,7 @@ def _into(edition: Edition, topics: Sequence[Topic]) -> Passage:
 
 
 def _blocks(edition: Edition) -> Iterator[Passage]:
-    inside = [topic for topic in edition.topics if topic.layer is not None]
+    inside = [t for t in edition.topics if t.layer is not None and not t.encoder]
     layers = sorted({topic.layer for topic in inside if topic.layer is not None})
     if len(layers) > MOST_BLOCKS:
         text = _(
@@ -242,15 +247,17 @@ def _trip(edition: Edition, layer: int, trip: str, topics: Sequence[Topic]) -> P
             _("Nothing else moves anything from one position to another."),
         ]
     elif trip == "cross":
-        title = _("Side-trip to the source")
+        title = _("Next side-trip: the source")
         sentences = [
             _(
-                "Each position looks at the last rows of the encoder, takes from each by its "
-                "share, and adds the mix to its own row."
+                "Each position looks at all positions of the source, takes from each by its share, "
+                "and adds the mix to its own row."
             )
         ]
     else:
         title = _("Second side-trip: the MLP")
+        if any(topic.trip == "cross" for topic in edition.topics):
+            title = _("Last side-trip: the MLP")
         sentences = [
             _(
                 "Each position by itself: out into hidden numbers, a bend, back, and again the "
@@ -259,6 +266,7 @@ def _trip(edition: Edition, layer: int, trip: str, topics: Sequence[Topic]) -> P
         ]
     end = topics[-1].addresses[-1]
     added = next(a for topic in topics for a in topic.addresses if a.endswith(".add"))
+    end = added if topics[-1].kind not in ("norm", "add") else end
     title = title_of(edition, layer, title)
     parts = _result(edition, end)
     formulas = [added]
@@ -363,8 +371,9 @@ def stops(edition: Edition, place: int) -> Iterator[Stop]:
     yield from _stop(edition, "stream.0", _("embedding"), "stream", None, "", place)
     for layer, block in enumerate(plan.spec.blocks):
         at = f"block.{layer}"
-        names = {"attn": _("attention"), "cross": _("source"), "mlp": _("MLP")}
-        for trip, name in ((trip, names[trip]) for trip, _norm in block.trips):
+        names = {"attn": _("attention"), "cross": _("cross-attention"), "mlp": _("MLP")}
+        for trip, _norm in block.trips:
+            name = names[trip]
             yield from _stop(edition, f"{at}.{trip}.out", name, "trip", layer, trip, place)
             label = _("stream + {name}").format(name=name)
             yield from _stop(edition, f"{at}.{trip}.add", label, "stream", layer, "", place)

@@ -58,12 +58,6 @@ def _contents(trace: Trace, floats: Trace) -> Contents:
             found=model.output_words.sample(),
             hint=_("the book without --xlsx shows all numbers"),
         )
-    if model.spec.encoder is not None:
-        raise InputError(
-            _("a spreadsheet shows one text, and this model reads a source too"),
-            expected=_("a model without an encoder"),
-            hint=_("the book without --xlsx shows all numbers"),
-        )
     remarks = Remarks(trace)
     layout = lay_out(plan, remarks.lines())
     for name, tensor in model.weights.items():
@@ -71,6 +65,8 @@ def _contents(trace: Trace, floats: Trace) -> Contents:
     labels = unique_labels(model.vocabulary.tokens, model.spec.vocab)
     values = Values(floats, labels)
     given = {"tokens": trace.tokens, "target": trace.target, "targets": floats.targets}
+    if trace.source is not None:
+        given["source"] = trace.source.tokens
     working = Working(plan, given, values.absent)
     operations = Operations(plan, layout, working, labels)
     return Contents(trace, labels, layout, remarks, values, operations)
