@@ -65,12 +65,12 @@ def strip_of(showing: Showing, worked: Worked, title: str = "") -> HeatStrip:
     """A step as colours."""
     step = worked.step
     values = near(worked)
-    labels = showing.labels if step.position_axis is not None else ()
+    labels = showing.labels_of(step) if step.position_axis is not None else ()
     heads: tuple[str, ...] = ()
     if step.axes[-1] in WORDED and step.shape[-1] <= MOST_ROWS:
         heads = tuple(showing.worded(step.axes[-1], id) for id in range(step.shape[-1]))
-    if step.axes[-1] == "key":
-        heads = showing.labels
+    if step.axes[-1] in ("key", "source_key"):
+        heads = showing.labels if step.axes[-1] == "key" else showing.source_labels
     return _strip(step.address, title, step.axes, values, labels, heads, "step")
 
 
@@ -99,7 +99,7 @@ def _strip(
 ) -> HeatStrip:
     shape = values.shape
     flat = values.reshape(-1, shape[-1]) if values.ndim > 1 else values.reshape(1, -1)
-    if values.ndim == 1 and axes[0] in ("pos", "query"):
+    if values.ndim == 1 and axes[0] in ("pos", "query", "source", "source_query"):
         flat = values.reshape(-1, 1)
     pooled = pooling(flat.shape)
     with np.errstate(over="ignore"):  # beyond float32 a colour is the strongest
@@ -180,7 +180,7 @@ def pattern_of(showing: Showing, worked: Worked, *, forms: bool) -> AttentionPat
 
     return AttentionPattern(
         address=worked.address,
-        labels=showing.labels[first:],
+        labels=showing.labels_of(worked.step)[first:],
         patterns=tuple(
             HeadPattern(
                 worked.address + write_index((head,)),
