@@ -37,7 +37,7 @@ def samples(count: int = 100_000, seed: int = 0) -> None:
     for name, sample in SAMPLES.items():
         start = perf_counter()
         used = [
-            sample(Sampler(Limbs(BITS[n % len(BITS)]), np.random.default_rng((seed, n))))
+            sample(Sampler(Limbs(BITS[n * len(BITS) // each]), np.random.default_rng((seed, n))))
             for n in range(each)
         ]
         took = perf_counter() - start

@@ -136,6 +136,9 @@ def drawn(case: Case, model: Model, ids: list[int]) -> tuple[list[int], Any, Any
     noise = np.random.default_rng(len(ids))
     kinds = model.spec.segments
     segments = None if kinds is None else noise.integers(0, kinds, len(ids)).tolist()
+    if case.masked:  # RoBERTa counts no position for padding, wherever it stands
+        pad = case.settings.get("pad_token_id")
+        ids = [each if each != pad else (each + 1) % model.spec.vocab for each in ids]
     if case.source is None:
         return ids, None, segments
     words = len(model.source_vocabulary)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from byhand.capturing.captured import Capture
     from byhand.checking.verdicts import Marked, Marking
     from byhand.comparing import Comparison, StepComparison, compare
+    from byhand.contrasting import Contrast, StepContrast, contrast
     from byhand.counting import Inventory
     from byhand.decimals import Float, Rational
     from byhand.errors import ByhandError, Undecided
@@ -47,6 +48,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "Capture": "byhand.capturing.captured",
     "Chosen": "byhand.generating.generation",
     "Comparison": "byhand.comparing",
+    "Contrast": "byhand.contrasting",
     "Enclosure": "byhand.numbers.enclosed.enclosure",
     "Explanation": "byhand.explaining",
     "Float": "byhand.decimals",
@@ -64,6 +66,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "SavedStep": "byhand.golden.reading",
     "SavedTrace": "byhand.golden.reading",
     "StepComparison": "byhand.comparing",
+    "StepContrast": "byhand.contrasting",
     "Trace": "byhand.tracing",
     "Training": "byhand.learning",
     "TrainingStep": "byhand.learning",
@@ -75,6 +78,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "capture": "byhand.capturing",
     "check": "byhand.api",
     "compare": "byhand.comparing",
+    "contrast": "byhand.contrasting",
     "count": "byhand.api",
     "explain": "byhand.api",
     "generate": "byhand.api",
@@ -93,6 +97,7 @@ __all__ = [
     "Capture",
     "Chosen",
     "Comparison",
+    "Contrast",
     "Enclosure",
     "Explanation",
     "Float",
@@ -110,6 +115,7 @@ __all__ = [
     "SavedStep",
     "SavedTrace",
     "StepComparison",
+    "StepContrast",
     "Trace",
     "Training",
     "TrainingStep",
@@ -122,6 +128,7 @@ __all__ = [
     "capture",
     "check",
     "compare",
+    "contrast",
     "count",
     "explain",
     "generate",

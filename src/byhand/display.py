@@ -18,6 +18,7 @@ from typing import Any
 _DRAWN = {  # class → the function that draws one of its objects, as one piece of HTML
     "byhand.checking.verdicts:Marking": "byhand.document.cells:marking_cell",
     "byhand.comparing:Comparison": "byhand.document.cells:comparison_cell",
+    "byhand.contrasting:Contrast": "byhand.document.cells:contrast_cell",
     "byhand.counting:Inventory": "byhand.document.cells:inventory_cell",
     "byhand.explaining:Explanation": "byhand.document.explanation:notebook_cell",
     "byhand.generating.generation:Generation": "byhand.document.cells:generation_cell",

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import ceil, floor
 
 from byhand.errors import InputError
@@ -56,6 +56,10 @@ class Scaling:
 
     def frequencies(self, base: Fraction, width: int, length: int) -> tuple[Expression, ...]:
         """The angle per position of each pair; `length` counts positions from 0 to the last."""
+        return _frequencies(self, base, width, length if self.kind in BY_LENGTH else 1)
+
+    def angles(self, base: Fraction, width: int, length: int) -> tuple[Expression, ...]:
+        """The same, worked out anew: `frequencies` keeps them for the layers that share them."""
         usual = [_usual(base, place, width) for place in range(width // 2)]
         match self.kind:
             case "linear":
@@ -124,6 +128,8 @@ class Scaling:
         if start.value == end.value:
             end = _plus(end, BEFORE_ONE)
 
+        rises = _sign(lambda digits: _less(end.within(digits), start.within(digits)))
+
         def share(place: int) -> Expression:
             here = Fraction(place)
             match start.value, end.value:
@@ -131,7 +137,6 @@ class Scaling:
                     return Number(
                         min(max((here - first) / (behind - first), Fraction(0)), Fraction(1))
                     )
-            rises = _sign(lambda digits: _less(end.within(digits), start.within(digits)))
             after = _sign(lambda digits: _less((here, here), start.within(digits))) * rises
             before = _sign(lambda digits: _less(end.within(digits), (here, here))) * rises
             if after <= 0 or before <= 0:
@@ -165,7 +170,14 @@ class Scaling:
         ratio = Quotient(Number(self.length / turns), _two_pi())
         top = Product((Number(Fraction(width)), Call("ln", ratio)))
         bottom = Product((Number(Fraction(2)), Call("ln", Number(base))))
-        return _Bound(Quotient(top, bottom), within)
+        return _Bound(Quotient(top, bottom), cache(within))
+
+
+@lru_cache(maxsize=32)
+def _frequencies(
+    scaling: Scaling, base: Fraction, width: int, length: int
+) -> tuple[Expression, ...]:
+    return scaling.angles(base, width, length)
 
 
 def yarn_magnitude(

@@ -241,7 +241,10 @@ def shown_scale(scale: Expression | None, times: str = " · ") -> str:
 
 def shown_cap(x: str, cap: Fraction | None) -> str:
     """A soft cap around a formula."""
-    return x if cap is None else f"{cap}·tanh(({x})/{cap})"
+    if cap is None:
+        return x
+    below = cap if cap.denominator == 1 else f"({cap})"
+    return f"{below}·tanh(({x})/{below})"
 
 
 def shown_matrix(spec: ModelSpec, x: str, name: str) -> str:

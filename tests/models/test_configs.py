@@ -441,7 +441,7 @@ def test_an_unknown_model_type_is_refused_with_the_known_ones(tmp_path: Path, ki
     error = refused(tmp_path, {**LLAMA, "model_type": kind})
     assert key_of(error, tmp_path) == "model_type"
     assert error.expected == ", ".join(FAMILIES)
-    assert error.hint == ("did you mean llama?" if kind == "lama" else error.hint)
+    assert kind != "lama" or str(error.hint).startswith("did you mean llama")
 
 
 CHANGING = {

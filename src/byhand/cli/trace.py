@@ -17,6 +17,7 @@ from byhand.options import refuse_together
 
 if TYPE_CHECKING:
     from byhand.evaluate import Job, Progress
+    from byhand.model import Model
     from byhand.numbers.base import Numbers
     from byhand.options import Chosen
     from byhand.tracing import Trace
@@ -47,6 +48,11 @@ if TYPE_CHECKING:
 @flag("--backward", later("the gradients too: from the loss back to every weight"))
 @flag("--stop-at-boundary", later("work each position only as far as its numbers stay exact"))
 @numbers_options
+@option(
+    "--against",
+    "ORIGINAL",
+    later("how far every number is from that of this model, which has other weights"),
+)
 @flag("--heads", later("each head's own part of the output"))
 @flag("--shapes", later("the plan with its shapes, without numbers"))
 @option("--out", "DIR", later("save every number as a folder of golden files"))
@@ -64,6 +70,7 @@ def command(
     backward: bool,
     stop_at_boundary: bool,
     chosen: Chosen,
+    against: str | None,
     heads: bool,
     shapes: bool,
     out: str | None,
@@ -87,15 +94,16 @@ def command(
         from byhand.cli.comparison import compared, refuse, show_comparison
 
         refuse(out=out is not None, stop_at_boundary=stop_at_boundary)
+    if against is not None:
+        from byhand.cli.against import refuse_beside, show_against
+
+        refuse_beside(at, out, stop_at_boundary, chosen)
     inside = steps_of(at)
     wanted = (*only, *inside)
-    with hinting(model, wanted), telling() as progress:
-        opened = open_model(model)
-        numbers = numbers_for(opened, chosen)
-        if stop_at_boundary:
-            refuse_boundary(numbers, chosen.digits)
-        job = prepare(
-            opened,
+
+    def job_of(model: Model, numbers: Numbers, text: str | None = text) -> Job:
+        return prepare(
+            model,
             text,
             numbers,
             source=source,
@@ -107,6 +115,16 @@ def command(
             at=inside,
             head_outputs=heads,
         )
+
+    with hinting(model, wanted), telling() as progress:
+        opened = open_model(model)
+        if against is not None:
+            style = style_of(names, opened.family)
+            return show_against(opened, against, job_of, chosen, only, style, as_json, progress)
+        numbers = numbers_for(opened, chosen)
+        if stop_at_boundary:
+            refuse_boundary(numbers, chosen.digits)
+        job = job_of(opened, numbers)
         refuse_outside(job, at)
         style = style_of(names, opened.family)
         shown = out is None or as_json or bool(wanted or at)

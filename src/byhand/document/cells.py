@@ -26,6 +26,7 @@ from byhand.worked import Worked
 if TYPE_CHECKING:
     from byhand.checking.verdicts import Marking
     from byhand.comparing import Comparison
+    from byhand.contrasting import Contrast
     from byhand.counting import Inventory
     from byhand.generating import Generation
     from byhand.learning import Training, TrainingStep
@@ -53,6 +54,13 @@ def comparison_cell(comparison: Comparison) -> str:
     from byhand.document.compose.comparison import cell_parts
 
     return parts_cell(cell_parts(comparison), comparison.plan.spec.name)
+
+
+def contrast_cell(contrast: Contrast) -> str:
+    """A change of weights: how far each step moved."""
+    from byhand.document.compose.contrast import cell_parts
+
+    return parts_cell(cell_parts(contrast), contrast.name)
 
 
 def generation_cell(generation: Generation) -> str:
@@ -102,6 +110,7 @@ class _StepTables(Tables):
         self.window = Window()
         self.forms = Forms(worked.numbers)
         self.labels = tuple(map(str, range(max(worked.step.shape, default=1))))
+        self.source_labels = self.labels
 
     def token(self, id: int) -> str:
         """The id itself, since only the trace knows the word."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from math import ceil, floor, inf, isfinite, log10
 from typing import Any
 
@@ -156,3 +156,37 @@ def bounded(least: float, most: float) -> str:
 def right_digits(count: float) -> str:
     """How many digits are right, rounded down."""
     return f"{floor(count * 10) / 10:.1f}" if isfinite(count) else _("all")
+
+
+# ------------------------------------------------------------------ sizes between bounds
+
+
+def between(least: float, most: float) -> str:
+    """A size between two bounds to three digits; ≤ where they do not agree on them."""
+    if not isfinite(most):
+        return "?"
+    low, high = (_three(size) for size in (least, most))
+    return high if low == high else f"≤ {_short(f'{_above(most):.2e}')}"
+
+
+def between_shares(least: float, most: float) -> str:
+    """The same of a share, in per cent."""
+    found = between(100 * least, 100 * most)
+    return found if found == "?" else f"{found}%"
+
+
+def _three(size: float) -> str:
+    if not size:
+        return "0"
+    if 1e-3 <= size < 1e4:
+        places = max(2 - floor(log10(size)), 0)
+        return f"{size:.{places}f}"
+    return _short(f"{size:.2e}")
+
+
+def _above(size: float) -> float:
+    """The size rounded up to three digits."""
+    if not size:
+        return 0.0
+    unit = Decimal(10) ** (floor(log10(size)) - 2)
+    return float((Decimal(size) / unit).to_integral_value(ROUND_CEILING) * unit)

@@ -15,6 +15,7 @@ from byhand.display import Shown, one_line, quoted
 from byhand.errors import UsageError
 from byhand.evaluate import Admitted, Progress, pencil_sized, prepare
 from byhand.explaining.asked import tell_doing
+from byhand.explaining.beyond import refuse_unexplained
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
@@ -340,6 +341,7 @@ def explain(
     are needed, where not all are.  `progress` sees every step and its purpose.
     """
     refuse_against_alone(against, alone)
+    refuse_unexplained(model.spec)
     job = prepare(model, text, numbers, source=source, segments=segments, only=only)
     last = len(job.tokens) - 1
     if isinstance(position, int) and not 0 <= position <= last:

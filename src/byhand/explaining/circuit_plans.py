@@ -47,7 +47,7 @@ def unembedding_plan(spec: ModelSpec, layer: int, rows: int, norms: Sequence[str
         if "gain" in out.inputs:
             reads = {"x": lines[-1].address, "gain": out.inputs["gain"]}
             lines.append(replace(out, inputs=reads))
-    logits = whole["logits"]
+    logits = whole["head.out" if "head.out" in whole.known else "logits"]
     reads = {"x": lines[-1].address, "weight": logits.inputs["weight"]}
     lines.append(replace(logits, inputs=reads))
     return Plan(spec, rows, tuple(lines), {})

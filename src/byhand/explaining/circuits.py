@@ -239,7 +239,8 @@ class _Scene:
         tail = unembedding_plan(self.model.spec, self.layer, heads * count, norms)
         first = tail.steps[0]
         rows = Worked(first, self.numbers.stack_rows([written.value]), self.numbers)
-        return work_out(tail, self.weights, (), self.numbers, given={first.address: rows})["logits"]
+        given = {first.address: rows}
+        return work_out(tail, self.weights, (), self.numbers, given=given)[tail.steps[-1].address]
 
     def read(
         self, positions: tuple[int, int], scores: Worked, logits: Worked

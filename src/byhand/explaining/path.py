@@ -194,7 +194,12 @@ class Way:
             return self._divided(step, x)
         if step.op == "affine":
             gain = step.inputs.get("gain")
-            return x if gain is None else numbers.affine(x, gain=self._weight(gain))
+            plus_one = step.attributes.get("plus_one", False)
+            if gain is None:
+                return x
+            return numbers.affine(x, gain=self._weight(gain), plus_one=plus_one)
+        if step.op == "rescale":
+            return numbers.rescale(x, by=step.attributes.get("by"))
         return self._linear(step, x, columns)
 
     def _divided(self, step: Step, x: Any) -> Any:

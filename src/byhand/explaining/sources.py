@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from byhand.address import write_index
 from byhand.plan import WEIGHT, Plan, Step
 
-PASSES = ("affine", "center", "linear", "normalize")  # operations that the stream passes through
+PASSES = ("affine", "center", "linear", "normalize", "rescale")  # the stream passes through these
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def spine(plan: Plan, end: str) -> tuple[Stage, ...]:
     while True:
         if step.op == "add":
             stages.append(Stage(plan[step.inputs["y"]], enters=True))
-        elif step.op in PASSES:
+        elif step.op in PASSES and "plus" not in step.attributes:
             stages.append(Stage(step, enters=False))
         else:
             stages.append(Stage(step, enters=True))

@@ -8,13 +8,14 @@ MLP adds, and the layer itself the stream behind it.  Where a family is otherwis
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from byhand.names.families import MODULES
 from byhand.names.modules import Names, Place, pieces
-from byhand.names.pieces import Flat, Piece
+from byhand.names.pieces import Columns, Flat, Grouped, Part, Piece, Source
 
 ACTIVATIONS = ("act_fn", "act", "activation_fn", "gelu_impl", "activation")  # beside mlp.hidden
 HUGGING_FACE = "huggingface"
@@ -67,6 +68,8 @@ def _stack(layer: str, inside: Mapping[str, Place], stack: str) -> Iterator[Deri
     for ours, place in inside.items():
         for piece in filter(_whole, pieces(place)):
             yield Derived(f"{at}.{piece.module}", f"{stack}block.L.{_given(ours)}")
+        for piece in filter(_fused, pieces(place)):
+            yield Derived(f"{at}.{piece.module}", f"{stack}block.L.{piece.module}")  # no one step
         for piece in pieces(place):
             around = piece.module.rpartition(".")[0]
             inner = f"{at}.{around}" if around else at
@@ -81,6 +84,36 @@ def _stack(layer: str, inside: Mapping[str, Place], stack: str) -> Iterator[Deri
 def _whole(piece: Piece) -> bool:
     """Whether the module gives the step as a whole, not one of several side by side."""
     return "{" not in piece.module and all(isinstance(rule, Flat) for rule in piece.rules)
+
+
+def _fused(piece: Piece) -> bool:
+    """Whether the module gives several steps side by side."""
+    sharing = any(isinstance(rule, Part | Columns | Grouped) for rule in piece.rules)
+    return sharing and "{" not in piece.module and piece.weight == ".weight"
+
+
+@cache
+def _fused_modules(family: str) -> dict[str, list[tuple[str, Source]]]:
+    """The modules of a layer that give several steps: each step, and how it is found there."""
+    names = MODULES.get(family)
+    found: dict[str, list[tuple[str, Source]]] = {}
+    for ours, place in names.inside.items() if names else ():
+        for piece in filter(_fused, pieces(place)):
+            found.setdefault(piece.module, []).append((ours, Source(piece.module, piece.rules)))
+    return found
+
+
+def fused_in(family: str, module: str) -> list[tuple[str, Source]]:
+    """The steps that a module gives together: their addresses, and how each is found there."""
+    names = MODULES.get(family)
+    if names is None:
+        return []
+    for prefix in (names.prefix, *names.prefixes, ""):
+        match = re.fullmatch(re.escape(prefix + names.layer) + r"(\d+)\.(.+)", module)
+        if match is not None:
+            inside = _fused_modules(family).get(match[2], ())
+            return [(f"block.{match[1]}.{ours}", source) for ours, source in inside]
+    return []
 
 
 def _given(ours: str) -> str:

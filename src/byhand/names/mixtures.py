@@ -103,9 +103,9 @@ _SIGMOID: Mapping[str, Place] = {
     "mlp.choice_bias": piece("mlp.gate", weight=".e_score_correction_bias"),
 }
 
-GLM_MOE = _family(_SIGMOID, _QWEN, shared="shared_experts")
+GLM_MOE = replace(_family(_SIGMOID, _QWEN, shared="shared_experts"), further=True)
 
-DEEPSEEK = _family(
+_LATENT = _family(
     {
         "attn.q_latent": "self_attn.q_a_proj",
         "attn.q_latent_norm": "self_attn.q_a_layernorm",
@@ -119,6 +119,8 @@ DEEPSEEK = _family(
     shared="shared_experts",
     attention={name: ATTENTION[name] for name in ("attn.norm", "attn.out")},
 )
+
+DEEPSEEK = replace(_LATENT, further=True)
 
 MIXTURES: Mapping[str, Names] = {
     "mixtral": MIXTRAL,

@@ -38,6 +38,7 @@ class Names:
     encoder_inside: Mapping[str, Place] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)  # steps that `derived` would not find
     copies: tuple[str, ...] = ()  # tensors of some files that hold the embedding again
+    further: bool = False  # layers behind the last guess further tokens, and are ignored
 
     def sources(self, name: str, prefix: str, layout: str) -> tuple[Source, ...]:
         """Where a parameter may be, the usual place first; nowhere: it is in no file."""
@@ -56,6 +57,13 @@ class Names:
         if block[1]:
             inside, layer = self._encoder_inside, self.encoder_layer
         return _behind(f"{prefix}{layer}{block[2]}.", inside.get(block[3], ()))
+
+    def is_left(self, tensor: str, layers: int) -> bool:
+        """Whether a tensor of a file is none of the model's, and may be there all the same."""
+        if self.leftovers.fullmatch(tensor):
+            return True
+        layer = re.match(rf"(?:{re.escape(self.prefix)})?{re.escape(self.layer)}(\d+)\.", tensor)
+        return self.further and layer is not None and int(layer[1]) >= layers
 
     @cached_property
     def _outside(self) -> dict[str, tuple[Source, ...]]:

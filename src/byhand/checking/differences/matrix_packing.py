@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from byhand.checking.differences.difference import Reading
-from byhand.checking.differences.product import Product
+from byhand.checking.differences.difference import Floats, Reading
+from byhand.checking.differences.product import Places, Product, good
 from byhand.checking.suspects.rewritings import Replaced
 from byhand.language import _
 
@@ -22,16 +22,14 @@ def packing_readings(product: Product) -> Iterator[Reading]:
     tensor = product.difference.scene.model.weights[product.name]
     if tensor.misread is None or product.count < LEAST or not len(product.sample):
         return
-    part, words = product.sample, _words()
+    part, words = product.sample, slips_in_words()
     for slip, entries in tensor.misread():
         if not np.isfinite(entries.sum()):
             continue
         wide = np.asarray(entries, np.float64)
         whole = wide.T if product.turned else wide
         matrix = whole[:, product.columns]
-        if not product.fits(product.times(matrix[:, part], part), part):
-            continue
-        if not product.fits(product.times(matrix)):
+        if not _fits(product, matrix, part) or not _fits(product, matrix, slice(None)):
             continue
         said = _("it follows if {name}, which is {type}, is unpacked {words}")
         yield product.rewritten(
@@ -41,7 +39,15 @@ def packing_readings(product: Product) -> Iterator[Reading]:
         return
 
 
-def _words() -> dict[str, str]:
+def _fits(product: Product, matrix: Floats, columns: Places | slice) -> bool:
+    """Whether the matrix gives the claim, but for rounding: more of it where it is larger."""
+    theirs, ours = (np.linalg.norm(each[:, columns], axis=0) for each in (matrix, product.matrix))
+    larger = np.maximum(theirs / np.where(ours > 0, ours, 1.0), 1.0)
+    left = product.left(product.times(matrix[:, columns], columns), columns) / larger
+    return good(left, product.off[:, columns] / product.room[:, columns] / larger)
+
+
+def slips_in_words() -> dict[str, str]:
     """The mistakes in words."""
     return {
         "nibbles": _("with the codes of each byte exchanged"),

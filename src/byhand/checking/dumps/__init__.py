@@ -2,6 +2,7 @@
 
     view       what a dump is read against; arrays cut and turned
     packed     vLLM and SGLang: packed projections, tuples, deferred residuals
+    fused      what the transformers library packs and stacks
     ggml       llama.cpp: names of its graph, its order of axes and of pairs
     paths      nested names, Flax, ONNX
     outputs    hidden_states.N and attentions.N
@@ -26,6 +27,7 @@ from byhand.checking.dumps.folding import (
     processing_told,
     read_refactored,
 )
+from byhand.checking.dumps.fused import read_fused
 from byhand.checking.dumps.ggml import no_name, precision_of, read_ggml
 from byhand.checking.dumps.name_maps import NameMap
 from byhand.checking.dumps.outputs import read_output
@@ -38,7 +40,7 @@ from byhand.plan import GRAD, WEIGHT
 
 FEW = 4  # names of a kind that are listed one by one
 OURS = (WEIGHT, GRAD, "count.", "direction.")
-WAYS = (read_refactored, read_output, read_cache, read_packed, read_ggml, read_path)
+WAYS = (read_refactored, read_output, read_cache, read_fused, read_packed, read_ggml, read_path)
 
 
 def reread(

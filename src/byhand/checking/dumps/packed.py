@@ -38,9 +38,12 @@ _PACKED = re.compile(r".*\.(?:qkv_proj|gate_up_proj|fused_qkv_a_proj)")
 
 def is_packed(view: View) -> bool:
     """Whether the dump looks like one of vLLM or SGLang."""
-    names = [without_wrappers(name) for name in view.entries]
-    fused = any(name.endswith((".act_fn", ".mlp.experts")) for name in names)
-    return any(map(_SIGNS.fullmatch, names)) or (fused and any(map(_PACKED.fullmatch, names)))
+    if "packed" not in view.decided:
+        names = [without_wrappers(name) for name in view.entries]
+        fused = any(name.endswith((".act_fn", ".mlp.experts")) for name in names)
+        signs = any(map(_SIGNS.fullmatch, names))
+        view.decided["packed"] = signs or (fused and any(map(_PACKED.fullmatch, names)))
+    return bool(view.decided["packed"])
 
 
 def read_packed(entry: Entry, view: View) -> Read | None:

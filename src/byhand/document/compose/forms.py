@@ -235,7 +235,8 @@ def rational_cell(value: Fraction | int) -> Cell:
 
 # ------------------------------------------------------------------ weights as they were given
 
-SYMBOLS = {"bias": "b", "gain": "gain", "slopes": "slope", "frequencies": "θ", "table": "table"}
+SYMBOLS = {"bias": "b", "gain": "gain", "slopes": "slope", "frequencies": "θ", "table": "table",
+           "sinks": "sink"}  # fmt: skip
 LONGEST_WEIGHT = 24  # characters of a fraction; longer ones become decimals too
 
 
@@ -243,7 +244,10 @@ def symbol_of(step: Step, role: str, address: str) -> str:
     """The name of a weight in its step's formula."""
     match step.op, role:
         case "embed", _:
-            return "E" if step.address == "embed.token" else "P"
+            tables = {"token": "E", "segment": "S"}
+            return tables.get(step.address.rpartition("embed.")[2], "P")
+        case "bucket_scores", _:
+            return "R"
         case "linear", "weight" if address == WEIGHT + "embed.token":
             return "E"
         case "blend", _:
@@ -253,7 +257,8 @@ def symbol_of(step: Step, role: str, address: str) -> str:
         case "expert_linear", "weight":
             return f"W_{address.rpartition('.')[2]}"
         case "linear", "weight":
-            return "W_head" if step.address == "logits" else f"W_{step.address.rpartition('.')[2]}"
+            last = step.address in ("logits", "head.out")
+            return "W_head" if last else f"W_{step.address.rpartition('.')[2]}"
         case "affine", _:
             return role
         case _:

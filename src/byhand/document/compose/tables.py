@@ -24,7 +24,7 @@ from byhand.worked import Worked, weakest
 Index = tuple[int, ...]
 # axes alone that are written as a column
 DOWN = ("pos", "query", "source", "source_query", "one")
-STACKED = ("head", "kv_head", "expert")  # axes with a table for each of their places
+STACKED = ("head", "kv_head", "one_head", "expert")  # axes with a table for each of their places
 COPIES = ("embed", "split_heads", "merge_heads")  # operations without new numbers
 
 
@@ -112,6 +112,10 @@ class Tables:
         """The labels of the positions of an axis: of the text, or of the source."""
         return self.source_labels if axis in OF_SOURCE else self.labels
 
+    def labels_of(self, step: Step) -> tuple[str, ...]:
+        """The labels of a step's rows: positions of the text, or of the source."""
+        return self.source_labels if step.of_source else self.labels
+
     def position(self, place: int, *, of_source: bool = False) -> str:
         """A position for sentences: 1 (cat)."""
         if of_source and self.trace.source is not None:
@@ -121,6 +125,10 @@ class Tables:
     def source_token(self, id: int) -> str:
         """The word of an id of the source."""
         return words.token_label(self.trace.source_token(id))
+
+    def position_of(self, step: Step, place: int) -> str:
+        """A position of a step's rows for sentences: of the text, or of the source."""
+        return self.position(place, of_source=step.of_source)
 
     def token(self, id: int) -> str:
         """The word of an id, for a table or a sentence."""

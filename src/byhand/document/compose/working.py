@@ -83,7 +83,7 @@ class Workings:
         self.inner = Forms(trace.numbers, digits=written_in) if trace.digits else self.forms
         given = {
             name: trace.steps[name].value
-            for name in ("tokens", "target", "targets")
+            for name in ("tokens", "source", "target", "targets")
             if name in trace.steps
         }
         self.working = Working(trace.plan, given, self.absent)

@@ -60,12 +60,13 @@ def as_stored(spec: ModelSpec, tensors: Collection[str]) -> ModelSpec:
 
     Older versions shared one table even where config.json ties nothing.
     """
-    assert spec.encoder is not None
     there = BIAS in tensors
     spec = replace(spec, head_bias=there, fixed_bias=there)
+    assert spec.encoder is not None
     if spec.family.endswith(APART) and not any(name.endswith(OWN_TABLE) for name in tensors):
         family = spec.family.removesuffix(APART)
-        return replace(spec, family=family, encoder=replace(spec.encoder, vocab=None))
+        encoder: EncoderSpec = spec.encoder
+        return replace(spec, family=family, encoder=replace(encoder, vocab=None))
     return spec
 
 

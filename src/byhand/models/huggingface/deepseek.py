@@ -25,11 +25,13 @@ from byhand.spec import (
 )
 
 EPS = Fraction(1, 1_000_000)
+THEIR_CODE = ("configuration_deepseek.Deepseek", "modeling_deepseek.Deepseek")
 METHODS = {"greedy": False, "group_limited_greedy": True}  # whether experts stand in groups
 
 
 def read_v2(config: Config, name: str) -> ModelSpec:
     """The spec of a DeepSeek V2 config."""
+    _know_their_code(config)
     config.word("scoring_func", "softmax", {"softmax": None})
     if config.flag("norm_topk_prob", False):  # other code reads it, the library does not
         raise config.refuse("norm_topk_prob", "false")
@@ -57,6 +59,7 @@ def read_v2(config: Config, name: str) -> ModelSpec:
 
 def read_v3(config: Config, name: str) -> ModelSpec:
     """The spec of a DeepSeek V3 config."""
+    _know_their_code(config)
     plain = plain_mlp(config)
     width = config.whole("moe_intermediate_size", 2048)
     sparse = with_experts(
@@ -71,6 +74,15 @@ def read_v3(config: Config, name: str) -> ModelSpec:
     config.asked.update(("num_nextn_predict_layers", "num_mtp_layers"))
     pairing = "interleaved" if config.flag("rope_interleave", True) else "half"
     return _model(config, name, pairing, (4096, 3), (plain, sparse))
+
+
+def _know_their_code(config: Config) -> None:
+    """Accepts the code that the first checkpoints brought: the library has it now."""
+    found = config.table.get("auto_map")
+    if isinstance(found, dict) and all(
+        isinstance(word, str) and word.startswith(THEIR_CODE) for word in found.values()
+    ):
+        config.asked.add("auto_map")
 
 
 def _model(

@@ -96,8 +96,8 @@ class _Reader:
     def nothing_else(self) -> None:
         known = {file for name, source in self.sources.items() for file in self.files(name, source)}
         known.update((self.head, *self.copies()))  # the embedding may be stored again
-        leftovers = self.read.names.leftovers
-        extra = [n for n in self.stored if n not in known and not leftovers.fullmatch(n)]
+        names, layers = self.read.names, len(self.read.spec.blocks)
+        extra = [n for n in self.stored if n not in known and not names.is_left(n, layers)]
         if not extra:
             return
         raise InputError(

@@ -74,7 +74,9 @@ def _in_blocks(x: Range, block: int, minima: bool) -> tuple[Range, Data | None]:
     if minima:  # and no sum of a block in float16
         sums = most.reshape(rows, -1, 32).sum(axis=-1)
         off[np.repeat(sums > HALF.largest / 2, 32, axis=1)] = inf
-    usual = quadrature(x.usual, size * (TYPICAL * RELATIVE), largest * (UNIFORM / LEVELS))
+    usual = quadrature(
+        x.usual, size * (TYPICAL * RELATIVE), largest * (UNIFORM / LEVELS), fine * 0.2
+    )
     return Range(x.mid, plus(radius, off), usual), fine / RELATIVE
 
 

@@ -1,7 +1,8 @@
 """The pages of a book, one small module each, and the book of these pages.
 
     whole       the whole pass, and the stream from its start to its end
-    tokens      from text to vectors                attention   which positions attend to which
+    encoder     the encoder's own stream            tokens      from text to vectors
+    attention   which positions attend to which
     block       the additions, the norms, the MLP   prediction  the next token and its loss
     losses      how wrong the model was             gradients   backward, to every weight
     new_weights one training step                   training_run  how the model was made
@@ -22,6 +23,7 @@ from byhand.document.book import Book, Page, Passage
 from byhand.document.compose.book import (
     attention,
     block,
+    encoder,
     exact,
     explained,
     gradients,
@@ -36,15 +38,18 @@ from byhand.document.compose.book import (
 from byhand.document.compose.book.edition import LARGE, PENCIL, TOY, Edition
 from byhand.document.compose.book.spine import spine
 from byhand.document.compose.book.topics import Topic
+from byhand.explaining.beyond import unexplained
 from byhand.language import _
 from byhand.numbers.base import REGISTERS
 
-STEP_PAGES = ("tokens", "attention", "block", "next")  # together these cover every step once
+STEP_PAGES = ("encoder", "tokens", "attention", "block", "next")  # they cover every step once
 
 
 def pages(edition: Edition, *, explaining: bool = True) -> tuple[Page, ...]:
     """The pages in reading order; with `explaining`, the page on what the numbers say too."""
-    forward = [whole, tokens, attention, block, prediction]
+    reads = [encoder] if edition.model.spec.encoder is not None else []
+    forward = [whole, *reads, tokens, attention, block, prediction]
+    explaining = explaining and not any(unexplained(edition.model.spec))
     looking_back = [explained, exact, parameters] if explaining else [exact, parameters]
     return (
         *(module.page(edition) for module in forward),
@@ -75,6 +80,8 @@ def slug_of(edition: Edition, topic: Topic) -> str:
 
 
 def _told_on(edition: Edition, topic: Topic) -> ModuleType:
+    if topic.encoder:
+        return encoder
     if topic.layer is not None:
         return attention if attention.belongs(edition, topic) else block
     return tokens if topic.kind in tokens.KINDS else prediction

@@ -18,7 +18,7 @@ from byhand.document.compose.book.passages import (
 from byhand.document.compose.book.spoken_numbers import NEAR, together
 from byhand.document.compose.book.strips import pattern_of
 from byhand.document.compose.book.topics import Topic
-from byhand.expression import write
+from byhand.expression import Number, write
 from byhand.language import _
 from byhand.numbers.base import ABSENT
 from byhand.plan import WEIGHT
@@ -26,7 +26,7 @@ from byhand.spec import AttentionSpec
 from byhand.worked import Worked
 
 SLUG = "attention"
-KINDS = ("qkv", "qk_norm", "rotate", "scores", "weights", "mixed", "attn_out")
+KINDS = ("latent", "qkv", "qk_norm", "clip", "rotate", "scores", "weights", "mixed", "attn_out")
 MOST_SAID = 6  # scores listed in a sentence
 
 
@@ -45,14 +45,14 @@ def page(edition: Edition) -> Page:
 
 def belongs(edition: Edition, topic: Topic) -> bool:
     """Whether a topic belongs to this page: all of attention but the addition to the stream."""
-    if topic.trip != "attn" or topic.layer is None:
+    if topic.trip not in ("attn", "cross") or topic.layer is None:
         return False
-    block = edition.model.spec.blocks[topic.layer]
+    block = edition.block_of(topic)
     return topic.kind in KINDS or (topic.kind == "norm" and block.norm_place == "pre")
 
 
 def _passages(edition: Edition) -> Iterator[Passage]:
-    some = [topic for topic in edition.topics if belongs(edition, topic)]
+    some = [t for t in edition.topics if belongs(edition, t) and not t.encoder]
     if not some:
         text = _("This model has no attention: no position learns anything of another.")
         yield Passage(f"{SLUG}-none", _("No attention"), (text,))
@@ -63,12 +63,14 @@ def tell(edition: Edition, topic: Topic) -> Passage:
     """The passage about one topic."""
     if topic.kind == "norm":
         why = _("Before attention reads the stream, it makes the rows comparable.")
-        if topic.layer == 0:
+        if topic.layer == 0 and topic.trip == "attn" and not topic.encoder:
             why = f"{why} {of_a_copy()}"
         return norm_passage(edition, topic, SLUG, why)
     writer = {
+        "latent": _latent,
         "qkv": _qkv,
         "qk_norm": _qk_norm,
+        "clip": _clip,
         "rotate": _rotate,
         "scores": _scores,
         "weights": _weights,
@@ -78,14 +80,14 @@ def tell(edition: Edition, topic: Topic) -> Passage:
     extra = []
     if topic.kind == "weights":
         worked = edition.trace.steps[topic.steps[0].address]
-        if worked.missing is None:
+        if worked.missing is None and topic.trip == "attn":
             extra.append(pattern_of(edition.showing, worked, forms=edition.everything))
     return passage(edition, topic, SLUG, writer(edition, topic), *extra)
 
 
 def _spec(edition: Edition, topic: Topic) -> AttentionSpec:
-    assert topic.layer is not None
-    spec = edition.model.spec.blocks[topic.layer].attention
+    block = edition.block_of(topic)
+    spec = block.cross if topic.trip == "cross" else block.attention
     assert spec is not None
     return spec
 
@@ -93,8 +95,37 @@ def _spec(edition: Edition, topic: Topic) -> AttentionSpec:
 # ------------------------------------------------------------------ questions, keys, values
 
 
+def _latent(edition: Edition, topic: Topic) -> list[str]:
+    attn = _spec(edition, topic)
+    assert attn.latent is not None
+    assert attn.rotary is not None
+    return [
+        _(
+            "Keys and values are kept small: each position makes {rank} numbers of its row, and "
+            "all heads make their keys and values of these."
+        ).format(rank=words.whole(attn.latent.rank)),
+        _(
+            "Of each question and key, {turned} numbers are set apart to be turned by the "
+            "position. Those of the key are the same for all heads."
+        ).format(turned=words.whole(attn.rotary.width)),
+    ]
+
+
+def _clip(edition: Edition, topic: Topic) -> list[str]:
+    attn = _spec(edition, topic)
+    assert attn.clip is not None
+    text = _("Numbers beyond ±{limit} become the limit.")
+    return [text.format(limit=write(Number(attn.clip)))]
+
+
 def _qkv(edition: Edition, topic: Topic) -> list[str]:
     attn = _spec(edition, topic)
+    if topic.trip == "cross":
+        asked = _(
+            "Each position asks a question (q) of its own row. The keys (k) and the values (v) are "
+            "made of the source, as the encoder left it."
+        )
+        return [asked, *_heads(attn)]
     if not attn.queries:
         handed = _("Each position makes a value of its row, which it hands on (v). Nobody asks.")
         return [handed, *_heads(attn)]
@@ -194,6 +225,9 @@ def _scores(edition: Edition, topic: Topic) -> list[str]:
         )
     else:
         sentences.append(_("This model does not scale it."))
+    if attn.cap is not None:
+        text = _("A soft cap bends large products, so that none is beyond ±{cap}.")
+        sentences.append(text.format(cap=write(Number(attn.cap))))
     sentences += _seen(edition, topic, attn)
     if attn.window is not None:
         sentences.append(
@@ -203,8 +237,10 @@ def _scores(edition: Edition, topic: Topic) -> list[str]:
         )
     if attn.alibi:
         sentences.append(_("Distance costs: the slope of the head times how far away the key is."))
+    if attn.relative:
+        sentences.append(_("The score of the distance, which all blocks share, is added."))
     if worked.missing is None and edition.everything:
-        sentences.append(_scores_said(edition, worked, edition.last))
+        sentences.append(_scores_said(edition, worked, edition.last_of(worked.step)))
     return sentences
 
 
@@ -221,6 +257,8 @@ def _seen(edition: Edition, topic: Topic, attn: AttentionSpec) -> Iterator[str]:
         )
     elif forbids:
         yield _("What the table masks is not seen: a masked score is not small but absent.")
+    elif topic.trip == "cross":
+        yield _("Every position sees the whole source.")
     elif not attn.causal:
         yield _("Every position sees every other, before it and after it.")
     else:
@@ -241,7 +279,9 @@ def _scores_said(edition: Edition, worked: Worked, query: int) -> str:
     if len(seen) > MOST_SAID:
         said.append("…")
     return _("Position {which} looks at {count} keys; its scores are {scores}.").format(
-        which=edition.showing.position(query), count=len(seen), scores=together(said)
+        which=edition.showing.position_of(worked.step, query),
+        count=len(seen),
+        scores=together(said),
     )
 
 
@@ -253,6 +293,14 @@ def _weights(edition: Edition, topic: Topic) -> list[str]:
             "Every share is positive, and a row sums to 1."
         )
     ]
+    if _spec(edition, topic).sinks:
+        sentences = [
+            _(
+                "Softmax makes shares of scores: e to the power of each, divided by the sum of "
+                "all. Each head has one more score, the sink: its share goes to nobody, so that a "
+                "row sums to less than 1."
+            )
+        ]
     if worked.missing is None and edition.everything:
         sentences += _rows_said(edition, worked)
     return sentences
@@ -266,15 +314,16 @@ def _rows_said(edition: Edition, worked: Worked) -> Iterator[str]:
     for head, query in product(range(heads), range(queries)):
         if not _visible(worked, query, head):
             text = _("With head {head}, position {which} may look at nothing: what it takes is 0.")
-            yield text.format(head=head, which=showing.position(query))
+            yield text.format(head=head, which=showing.position_of(worked.step, query))
             break
-    if alone:
+    if alone and "sinks" not in worked.step.inputs:
         yield _(
             "Position {which} has a single score, so its share is exactly 1, whatever the score is."
-        ).format(which=showing.position(alone[0]))
+        ).format(which=showing.position_of(worked.step, alone[0]))
     named = [q for q in range(worked.step.shape[1]) if worked.row_registers[q] == "named"]
     if named and not worked.numbers.uniform:
-        query = edition.last if edition.last in named else named[0]
+        last = edition.last_of(worked.step)
+        query = last if last in named else named[0]
         seen = _visible(worked, query)
         shares = [showing.said(worked, (0, query, key)) for key in seen]
         if any(share.startswith(NEAR) for share in shares):
@@ -289,7 +338,9 @@ def _rows_said(edition: Edition, worked: Worked) -> Iterator[str]:
                 "not cancel: its shares are written as they are, {shares}, and never rounded."
             )
         yield text.format(
-            which=showing.position(query), count=len(seen), shares=words.joined(shares)
+            which=showing.position_of(worked.step, query),
+            count=len(seen),
+            shares=words.joined(shares),
         )
 
 
@@ -302,10 +353,11 @@ def _mixed(edition: Edition, topic: Topic) -> list[str]:
         )
     ]
     if worked.missing is None and edition.everything:
+        last = edition.last_of(worked.step)
         sentences.append(
             _("Position {which} gets {row}.").format(
-                which=edition.showing.position(edition.last),
-                row=edition.showing.row_said(worked, (0, edition.last)),
+                which=edition.showing.position_of(worked.step, last),
+                row=edition.showing.row_said(worked, (0, last)),
             )
         )
     return sentences

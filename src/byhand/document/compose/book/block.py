@@ -16,6 +16,7 @@ from byhand.document.compose.book.passages import (
     passage,
 )
 from byhand.document.compose.book.topics import Topic
+from byhand.expression import Number, write
 from byhand.language import _
 from byhand.spec import MlpSpec
 
@@ -36,7 +37,7 @@ def page(edition: Edition) -> Page:
 
 
 def _passages(edition: Edition) -> Iterator[Passage]:
-    inside = (topic for topic in edition.topics if topic.layer is not None)
+    inside = (t for t in edition.topics if t.layer is not None and not t.encoder)
     some = [topic for topic in inside if not attention.belongs(edition, topic)]
     if not some:
         text = _("This model has no blocks: the stream is read as it was begun.")
@@ -48,15 +49,18 @@ def tell(edition: Edition, topic: Topic) -> Passage:
     """The passage about one topic."""
     if topic.kind == "norm":
         return _norm(edition, topic)
+    if topic.kind == "after_norm":
+        why = _("What the side-trip found is itself normalised before it is added to the stream.")
+        return norm_passage(edition, topic, SLUG, why)
     writer = {
-        "add": _add, "router": _router, "hidden": _hidden, "act": _act, "mlp_out": _out,
+        "add": _add, "router": _router, "hidden": _hidden, "act": _act, "shared": _shared,
+        "mlp_out": _out,
     }[topic.kind]  # fmt: skip
     return passage(edition, topic, SLUG, writer(edition, topic))
 
 
 def _norm(edition: Edition, topic: Topic) -> Passage:
-    assert topic.layer is not None
-    block = edition.model.spec.blocks[topic.layer]
+    block = edition.block_of(topic)
     if block.norm_place == "post":
         why = _(
             "In this model the norm comes after the addition, on the stream itself (Post-LN): what "
@@ -80,15 +84,22 @@ def _add(edition: Edition, topic: Topic) -> list[str]:
             "in the sum."
         )
         if topic.trip == "attn"
+        else _("What was found in the source is added to the stream in the same way.")
+        if topic.trip == "cross"
         else _("The MLP's answer is added to the stream in the same way.")
     ]
-    sentences += addition(edition, topic.steps[0])
+    scale = edition.block_of(topic).add_scale
+    if scale is not None:
+        text = _("Before that it is multiplied by {scale}.")
+        sentences.append(text.format(scale=write(scale)))
+    added = topic.step("add")
+    assert added is not None
+    sentences += addition(edition, added)
     return sentences
 
 
 def _mlp(edition: Edition, topic: Topic) -> MlpSpec:
-    assert topic.layer is not None
-    mlp = edition.model.spec.blocks[topic.layer].mlp
+    mlp = edition.block_of(topic).mlp
     assert mlp is not None
     return mlp
 
@@ -106,13 +117,38 @@ def _router(edition: Edition, topic: Topic) -> list[str]:
             "There are {count} MLPs here, called experts. A matrix scores them for each position, "
             "and the {chosen} with the largest scores answer."
         )
-    shares = (
-        _("Softmax over the scores of the chosen ones says how much each answer counts.")
-        if mlp.normalised
-        else _("Softmax over all scores says how much each answer counts; the rest is left out.")
-    )
     counts = {"count": words.whole(mlp.experts), "chosen": words.whole(mlp.chosen or 0)}
-    return [said.format(**counts), shares]
+    return [said.format(**counts), *_choice(mlp), _shares(mlp)]
+
+
+def _choice(mlp: MlpSpec) -> Iterator[str]:
+    """What else the choice of experts depends on."""
+    if mlp.scoring == "sigmoid":
+        yield _("Each score is brought between 0 and 1 by itself.")
+    if mlp.choice_bias:
+        yield _("For the choice alone, a number of its own is added to each score.")
+    if mlp.groups is not None:
+        yield _(
+            "The experts stand in {groups} groups, and only those of the best {kept} can be chosen."
+        ).format(groups=mlp.groups, kept=mlp.groups_chosen)
+
+
+def _shares(mlp: MlpSpec) -> str:
+    if mlp.scoring == "sigmoid" and mlp.normalised:
+        return _("How much each answer counts is its score, divided by the sum of the chosen ones.")
+    if mlp.scoring == "sigmoid":
+        return _("How much each answer counts is its score.")
+    if mlp.normalised:
+        return _("Softmax over the scores of the chosen ones says how much each answer counts.")
+    return _("Softmax over all scores says how much each answer counts; the rest is left out.")
+
+
+def _shared(edition: Edition, topic: Topic) -> list[str]:
+    mlp = _mlp(edition, topic)
+    sentences = [_("One more MLP stands beside the experts. It is shared: it answers always.")]
+    if mlp.shared_gate:
+        sentences.append(_("A score of its own, between 0 and 1, says how much its answer counts."))
+    return sentences
 
 
 def _hidden(edition: Edition, topic: Topic) -> list[str]:
@@ -129,6 +165,9 @@ def _hidden(edition: Edition, topic: Topic) -> list[str]:
         )
     if identity(edition, topic.step("hidden")):
         sentences.append(_("Here the matrix is the identity and changes nothing."))
+    if mlp.limit is not None:
+        text = _("Gates above {limit} become {limit}, hidden numbers stay within ±{limit}.")
+        sentences.append(text.format(limit=write(Number(mlp.limit))))
     return sentences
 
 
@@ -148,10 +187,22 @@ def _act(edition: Edition, topic: Topic) -> list[str]:
             "SiLU multiplies a number by how sure it is to be positive: large ones pass, very "
             "negative ones go to 0."
         ),
+        "relu2": _("ReLU² keeps the square of what is positive and makes 0 of the rest."),
+        "sigmoid": _("The sigmoid brings every number between 0 and 1."),
+        "tanh": _("The hyperbolic tangent brings every number between −1 and 1."),
         "identity": _("Here nothing bends: the activation is the identity."),
-    }[mlp.activation]
-    sentences = [_("Without a bend, two matrices in a row would only be one."), bend]
-    if mlp.gated:
+    }
+    bend |= dict.fromkeys(("gelu_fast", "gelu_bloom"), bend["gelu_tanh"])
+    bend["quick_gelu"] = _(
+        "This GELU multiplies a number by how sure it is to be positive: large ones pass, very "
+        "negative ones go to 0."
+    )
+    first = _("Without a bend, two matrices in a row would only be one.")
+    sentences = [first, bend[mlp.activation]]
+    if mlp.gated and mlp.hidden_plus:
+        text = _("The bent gates are multiplied with the hidden numbers, {plus} added to each.")
+        sentences.append(text.format(plus=write(Number(mlp.hidden_plus))))
+    elif mlp.gated:
         sentences.append(_("The bent gates are multiplied with the hidden numbers."))
     return sentences
 

@@ -18,7 +18,8 @@ from byhand.document.compose.book.one_step import OneStep
 from byhand.document.compose.book.topics import Topic, topics
 from byhand.document.parts.verdicts import VerdictLine
 from byhand.model import Model
-from byhand.plan import WEIGHT
+from byhand.plan import WEIGHT, Step
+from byhand.spec import BlockSpec
 from byhand.tracing import Trace
 
 if TYPE_CHECKING:
@@ -69,6 +70,17 @@ class Edition:
     def last(self) -> int:
         """The position that worked entries follow: the last, or the one asked for."""
         return self.showing.followed
+
+    def last_of(self, step: Step) -> int:
+        """The position of a step's rows that is followed: of the source, its last."""
+        return step.shape[step.position_axis or 0] - 1 if step.of_source else self.last
+
+    def block_of(self, topic: Topic) -> BlockSpec:
+        """The block of a topic: of the model, or of its encoder."""
+        side = self.model.spec.encoder if topic.encoder else self.model.spec
+        assert side is not None
+        assert topic.layer is not None
+        return side.blocks[topic.layer]
 
     @cached_property
     def topics(self) -> tuple[Topic, ...]:

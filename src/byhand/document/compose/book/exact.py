@@ -126,7 +126,7 @@ def _map(edition: Edition) -> Passage:
             tuple(word(worked.address, place) for place in places),
         )
         for worked in trace.values()
-        if worked.step.position_axis is not None
+        if worked.step.position_axis is not None and not worked.step.of_source
     )
     hidden = len(trace.tokens) - len(places)
     left_out = _("{count} later positions").format(count=hidden) if hidden else ""
@@ -177,7 +177,7 @@ def _crossing(edition: Edition, address: str, some: Sequence[Crossing]) -> Passa
     axis = worked.step.position_axis or 0
     index = [0] * len(worked.step.shape)
     index[axis] = position
-    if worked.step.axes[-1] == "key":
+    if worked.step.axes[-1] in ("key", "source_key"):
         index[-1] = min(position, worked.step.shape[-1] - 1)
     sentences = []
     if left and any(read in trace.steps for read in worked.step.reads):
@@ -197,7 +197,7 @@ def _crossing(edition: Edition, address: str, some: Sequence[Crossing]) -> Passa
     )
     law = formula(showing, worked, tuple(index))
     crossing = back or left
-    names = words.joined([showing.position(place) for place in crossing])
+    names = words.joined([showing.position_of(worked.step, place) for place in crossing])
     single = len(crossing) == 1
     if back:
         one, many = _("Back to exact: position {which}"), _("Back to exact: positions {which}")
@@ -229,7 +229,7 @@ def _ends(edition: Edition) -> Passage:
     sentences = []
     logits = trace.steps["logits"]
     for place in range(min(len(trace.tokens), MOST_POSITIONS)):
-        crossings = [c for c in trace.crossings if c.position == place]
+        crossings = [c for c in trace.crossings if c.position == place and not c.of_source]
         name = showing.position(place)
         known = logits.missing is None
         row = showing.row_said(logits, (place,)) if known else "?"

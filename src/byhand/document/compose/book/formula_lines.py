@@ -203,7 +203,7 @@ def _becomes(showing: Showing, worked: Worked, at: Index) -> Line:
 
 def _scores(showing: Showing, worked: Worked, at: Index) -> Line:
     step = worked.step
-    if "slopes" in step.inputs or "table" in step.inputs or "cap" in step.attributes:
+    if {"slopes", "table", "bias"} & set(step.inputs) or "cap" in step.attributes:
         return ()
     q, k = (_input(showing, worked, role) for role in ("q", "k"))
     seen = _seen(worked, *at[:2])
@@ -329,6 +329,8 @@ def _affine(showing: Showing, worked: Worked, at: Index) -> Line:
     pieces: list[Piece] = [_row(showing, _input(showing, worked, "x"), prefix)]
     for role, sign in (("gain", EACH), ("bias", PLUS)):
         if role in step.inputs:
+            if len(_shape(showing, step.inputs[role])) > 1 or step.attributes.get("plus_one"):
+                return ()
             cells = _some(_weight(showing, step.inputs[role])[0], _most(showing))
             pieces += [sign, Matrix((cells,), step.inputs[role])]
     return (*pieces, EQUALS, _row(showing, worked, prefix))

@@ -25,11 +25,14 @@ from byhand.expression import (
     Product,
     Quotient,
     Sum,
+    write,
 )
 from byhand.plan import Step
 from byhand.worked import Worked
 from byhand.working import E, activation
+from byhand.working.operations import capped
 
+FOLLOWED = ("pos", "query", "key", "source", "source_query", "source_key")
 FEW_POSITIONS = 2  # so few positions have one line each
 
 
@@ -64,14 +67,15 @@ def _with_earlier(showing: Showing, worked: Worked, at: Index | None, found: For
     numbers = line(last)
     if not numbers or axis is None or not showing.everything:
         return replace(found, numbers=numbers)
-    earlier = tuple((showing.labels[k], line(k)) for k in _told_too(showing, worked, last))
-    label = showing.labels[last] if earlier else ""
+    labels = showing.labels_of(worked.step)
+    earlier = tuple((labels[k], line(k)) for k in _told_too(showing, worked, last))
+    label = labels[last] if earlier else ""
     return replace(found, numbers=numbers, earlier=earlier, label=label)
 
 
 def _told_too(showing: Showing, worked: Worked, last: int) -> range:
     """The earlier positions: all of a short text, else the one whose softmax has one score."""
-    if len(showing.trace.tokens) <= FEW_POSITIONS:
+    if len(showing.labels_of(worked.step)) <= FEW_POSITIONS:
         return range(last)
     single = worked.step.op == "softmax" and worked.step.axes[-1] == "key"
     alone = single and worked.step.shape[2] > 1 and worked.register_at((0, 0, 1)) is None
@@ -83,13 +87,13 @@ def followed_index(showing: Showing, worked: Worked) -> Index | None:
     step, trace = worked.step, showing.trace
     if worked.missing is not None or worked.whole:
         return None
-    last = showing.followed
+    last = len(showing.source_labels) - 1 if step.of_source else showing.followed
     column = 0
     if step.axes[-1] in WORDED and trace.next and trace.next[last].id is not None:
         column = trace.next[last].id or 0
     index = []
     for axis, size in zip(step.axes, step.shape, strict=True):
-        place = {"pos": last, "query": last, "key": last}.get(axis, 0)
+        place = last if axis in FOLLOWED else 0
         index.append(column if axis in WORDED else min(place, size - 1))
     if step.op == "activate":
         index[-1] = _bent_column(showing, worked, tuple(index[:-1]))
@@ -131,7 +135,8 @@ def law(step: Step) -> Expression:
     x = Name("x")
     match step.op:
         case "embed":
-            row: Expression = Name("E_token" if step.address == "embed.token" else "P_pos")
+            table = symbol_of(step, "table", step.inputs["table"])
+            row: Expression = Name({"E": "E_token", "S": "S_segment"}.get(table, "P_pos"))
             return _scaled(row, step.attributes.get("scale"))
         case "sinusoid":
             power = Quotient(Product((_whole(2), Name("i"))), Name("d"))
@@ -140,7 +145,23 @@ def law(step: Step) -> Expression:
         case "add":
             return _sum_law(step)
         case "multiply":
-            return Product((Name("act"), Name("hidden")))
+            return Product((Name("act"), Name(_read(step, "y").removesuffix("_limited"))))
+        case "rescale":
+            result = _scaled(Name(_read(step, "x")), step.attributes.get("by"))
+            plus = step.attributes.get("plus")
+            return result if plus is None else Sum((result, Number(plus)))
+        case "soft_cap":
+            return capped(Name(_read(step, "x")), step.attributes["cap"])
+        case "clamp":
+            return _clamp_law(step)
+        case "weigh":
+            return Product((Name("share"), Name("out")))
+        case "constants":
+            return Name("θ_i")
+        case "bucket_scores":
+            return Name("R_bucket")
+        case "beside":
+            return Call("concat", Name(f"{_read(step, 'x')}, {_read(step, 'y')}"))
         case "mean":
             return Call("mean", x)
         case "center":
@@ -160,7 +181,8 @@ def law(step: Step) -> Expression:
         case "linear":
             return _linear_law(step)
         case "split_heads":
-            return Name(f"qkv_{step.address.rpartition('.')[2]}")
+            whole = _read(step, "x")
+            return Name(f"{whole}_{step.address.rpartition('.')[2]}")
         case "merge_heads":
             return Call("concat", Name("mixed"))
         case "rotate":
@@ -178,12 +200,9 @@ def law(step: Step) -> Expression:
         case "expert_linear":
             return _linear_law(step)
         case "choose":
-            return Call(f"top_{step.attributes['count']}", Name("router"))
+            return Call(f"top_{step.attributes['count']}", Name(_read(step, "x")))
         case "expert_shares":
-            powers = Power(E, Name("router"))
-            counted: Expression = Product((Name("chosen"), powers))
-            below = counted if step.attributes["normalised"] else powers
-            return Quotient(counted, Call("Σ", below))
+            return _shares_law(step)
         case "combine":
             return Call("Σ", Product((Name("shares"), Name("answers"))))
         case "mix":
@@ -219,16 +238,45 @@ def _scaled(x: Expression, scale: Expression | None) -> Expression:
 
 
 def _sum_law(step: Step) -> Expression:
-    if step.address == "stream.0":
-        return Sum((Name("embed"), Name("position")))
-    trip = step.address.split(".")[2]
+    address = step.address.removeprefix("encoder.")
+    if not address.startswith("block."):
+        before, added = _read(step, "x"), _read(step, "y")
+        return Sum((Name("embed" if before in ("token", "projected") else before), Name(added)))
+    if address.endswith(".mlp.out"):
+        return Sum((Name("combined"), Name("shared")))
+    trip = address.split(".")[2]
     return Sum((Name("stream"), Name(f"out_{trip}")))
 
 
+def _clamp_law(step: Step) -> Expression:
+    """min and max of x and its limits."""
+    result: Expression = Name(_read(step, "x"))
+    for name, end in (("max", step.attributes.get("least")), ("min", step.attributes.get("most"))):
+        if end is not None:
+            result = Call(name, Name(f"{write(result)}, {write(Number(end))}"))
+    return result
+
+
+def _shares_law(step: Step) -> Expression:
+    x, settings = Name(_read(step, "x")), step.attributes
+    powers: Expression = x if settings.get("alone") else Power(E, x)
+    counted: Expression = Product((Name("chosen"), powers))
+    share = counted
+    if settings["normalised"] or not settings.get("alone"):
+        below: Expression = Call("Σ", counted if settings["normalised"] else powers)
+        eps = settings.get("eps")
+        share = Quotient(counted, below if eps is None else Sum((below, Number(eps))))
+    scale = settings.get("scale")
+    return share if scale is None else Product((Number(scale), share))
+
+
 def _affine_law(step: Step) -> Expression:
-    result: Expression = Name("normalized")
+    result: Expression = Name(_read(step, "x"))
     if "gain" in step.inputs:
-        result = Product((result, Name("gain")))
+        gain: Expression = Name("gain")
+        if step.attributes.get("plus_one"):
+            gain = Sum((ONE, gain))
+        result = Product((result, gain))
     return Sum((result, Name("bias"))) if "bias" in step.inputs else result
 
 
@@ -261,12 +309,14 @@ def _rotate_law(step: Step) -> Expression:
 def _scores_law(step: Step) -> Expression:
     score = _scaled(Product((Name("q"), Name("k"))), step.attributes.get("scale"))
     if (cap := step.attributes.get("cap")) is not None:
-        score = Product((Number(cap), Call("tanh", Quotient(score, Number(cap)))))
+        score = capped(score, cap)
     terms = [score]
     if "slopes" in step.inputs:
         terms.append(_less_distance())
     if "table" in step.inputs:
         terms.append(Name("table"))
+    if "bias" in step.inputs:
+        terms.append(Name("relative"))
     return Sum(tuple(terms)) if len(terms) > 1 else score
 
 
@@ -274,6 +324,8 @@ def _table_scores_law(step: Step) -> Expression:
     terms: list[Expression] = [Name("table")] if "table" in step.inputs else []
     if "slopes" in step.inputs:
         terms.append(_less_distance())
+    if "bias" in step.inputs:
+        terms.append(Name("relative"))
     if not terms:
         return _whole(0)
     return Sum(tuple(terms)) if len(terms) > 1 else terms[0]

@@ -143,4 +143,12 @@ def passed_through(plan: Plan, step: Step) -> str:
         return reader
     if step.op == "total" and not read.startswith(WEIGHT):
         return read
-    return next(other.address for other in plan if read in other.reads)
+    reader_of = (other.address for other in plan if read in other.reads)
+    return next(reader_of, "") or _nearest_step(plan, read)
+
+
+def _nearest_step(plan: Plan, name: str) -> str:
+    """The step that a helper line of the backward pass is named after."""
+    while name and name not in plan.known:
+        name = name.rpartition(".")[0]
+    return plan[name].address if name else ""

@@ -82,15 +82,26 @@ def topic_title(edition: Edition, topic: Topic) -> str:
         title = _norm_title(edition, topic)
     else:
         title = _titles(topic)[topic.kind]
+    if topic.encoder:
+        return _("{title} · encoder").format(title=title)
     return title_of(edition, topic.layer, title)
 
 
 def _titles(topic: Topic) -> dict[str, str]:
     return {
-        "tokens": _("Text becomes ids"),
+        "tokens": _("The source becomes ids") if topic.encoder else _("Text becomes ids"),
         "embed": _("An id picks its row"),
         "position": _("Each position has a row too"),
+        "segment": _("Each kind has a row too"),
         "stream": _("The stream begins"),
+        "embed_norm": _("A norm before the first block"),
+        "distances": _("Distances have scores"),
+        "latent": _("A few numbers for keys and values"),
+        "clip": _("Large numbers are cut"),
+        "after_norm": _("A norm of what is added"),
+        "shared": _("The shared expert"),
+        "head": _("The head reads the stream"),
+        "head_norm": _("The head's norm"),
         "qkv": _("Questions, keys and values"),
         "qk_norm": _("Questions and keys are normalised"),
         "rotate": _("Positions turn questions and keys"),
@@ -113,7 +124,9 @@ def _titles(topic: Topic) -> dict[str, str]:
 def _norm_title(edition: Edition, topic: Topic) -> str:
     if topic.layer is None:
         return _("The last norm")
-    after = edition.model.spec.blocks[topic.layer].norm_place == "post"
+    after = edition.block_of(topic).norm_place == "post"
+    if topic.trip == "cross":
+        return _("A norm after cross-attention") if after else _("A norm before cross-attention")
     if topic.trip == "attn":
         return _("A norm after attention") if after else _("A norm before attention")
     return _("A norm after the MLP") if after else _("A norm before the MLP")
@@ -128,10 +141,11 @@ def title_of(edition: Edition, layer: int | None, title: str) -> str:
 
 def addition(edition: Edition, step: Step) -> Iterator[str]:
     """A sentence on a sum of two rows, at the followed position."""
-    trace, showing, last = edition.trace, edition.showing, edition.last
+    trace, showing, last = edition.trace, edition.showing, edition.last_of(step)
     steps = (trace.steps[one] for one in (step.inputs["x"], step.inputs["y"], step.address))
     if trace.steps[step.address].missing is None:
-        yield sum_said(showing.position(last), *(showing.row_said(one, (last,)) for one in steps))
+        where = showing.position_of(step, last)
+        yield sum_said(where, *(showing.row_said(one, (last,)) for one in steps))
 
 
 # ------------------------------------------------------------------ norms
@@ -189,8 +203,12 @@ def _sentences(edition: Edition, topic: Topic) -> Iterator[str]:
     if out is not None:
         if unchanged_affine(edition, out):
             yield _("Gain 1 and bias 0 then change nothing.")
-        elif "bias" in out.inputs:
+        elif "bias" in out.inputs and "gain" in out.inputs:
             yield _("A learned gain and bias, one of each for every column, come last.")
+        elif "bias" in out.inputs:
+            yield _("A learned bias for every column comes last.")
+        elif out.attributes.get("plus_one"):
+            yield _("A learned gain for every column comes last: rows are multiplied by 1 + gain.")
         else:
             yield _("A learned gain for every column comes last.")
 
@@ -357,10 +375,10 @@ def identity(edition: Edition, step: Step | None) -> bool:
 
 def unchanged_affine(edition: Edition, step: Step) -> bool:
     """Whether a norm's gain is 1 and its bias 0 everywhere."""
-    for role, plain in (("gain", 1), ("bias", 0)):
+    for role, plain in (("gain", 0 if step.attributes.get("plus_one") else 1), ("bias", 0)):
         if role in step.inputs:
             data = edition.model.weights[step.inputs[role].removeprefix(WEIGHT)].data
-            if any(weight_cell(x).masked or x != plain for x in data.tolist()):
+            if any(weight_cell(x).masked or x != plain for x in data.ravel().tolist()):
                 return False
     return True
 

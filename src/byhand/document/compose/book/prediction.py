@@ -25,13 +25,13 @@ from byhand.document.parts import (
     Prediction,
     Predictions,
 )
-from byhand.expression import Expression, Name, leaves
+from byhand.expression import Expression, Name, Number, leaves, write
 from byhand.language import _
 from byhand.numbers.base import Prediction as Predicted
 from byhand.plan import WEIGHT
 
 SLUG = "next"
-KINDS = ("norm", "logits", "probs", "next", "loss")
+KINDS = ("norm", "head", "head_norm", "logits", "probs", "next", "loss")
 MOST_CANDIDATES = 12
 MOST_POSITIONS = 32
 MOST_FACTS = 8  # words of a text that are listed with their answers
@@ -49,17 +49,35 @@ def page(edition: Edition) -> Page:
 
 def _passages(edition: Edition) -> Iterator[Passage]:
     for topic in edition.topics:
-        if topic.layer is None and topic.kind in KINDS:
+        if topic.layer is None and topic.kind in KINDS and not topic.encoder:
             yield tell(edition, topic)
 
 
 def tell(edition: Edition, topic: Topic) -> Passage:
     """The passage about one topic."""
-    if topic.kind == "norm":
+    if topic.kind in ("norm", "head_norm"):
         why = _("One more norm before the stream is read for the last time.")
+        if topic.encoder:
+            why = _("One more norm before the decoder reads the encoder's stream.")
         return norm_passage(edition, topic, SLUG, why)
-    writers = {"logits": _logits, "probs": _probs, "next": _next, "loss": _loss}
+    writers = {"head": _head, "logits": _logits, "probs": _probs, "next": _next, "loss": _loss}
     return writers[topic.kind](edition, topic)
+
+
+def _head(edition: Edition, topic: Topic) -> Passage:
+    """What stands between the stream and the logits."""
+    spec = edition.model.spec
+    sentences = []
+    if spec.head is not None:
+        sentences.append(_("Before it is compared, the stream goes through one more matrix and "
+                           "a bend."))  # fmt: skip
+    if spec.embed_width is not None:
+        text = _("A matrix brings it to the {width} numbers of the table E.")
+        sentences.append(text.format(width=words.whole(spec.embed_width)))
+    if spec.head_scale is not None:
+        text = _("It is multiplied by {scale}.")
+        sentences.append(text.format(scale=write(spec.head_scale)))
+    return passage(edition, topic, SLUG, sentences)
 
 
 def _logits(edition: Edition, topic: Topic) -> Passage:
@@ -79,6 +97,12 @@ def _logits(edition: Edition, topic: Topic) -> Passage:
         sentences.append(_("The vectors are the columns of W_head, one for each word."))
     else:
         sentences.append(_("The vectors are the rows of W_head, one for each word."))
+    if spec.logit_scale is not None:
+        text = _("The products are multiplied by {scale}.")
+        sentences.append(text.format(scale=write(spec.logit_scale)))
+    if spec.logit_cap is not None:
+        text = _("A soft cap bends large logits, so that none is beyond ±{cap}.")
+        sentences.append(text.format(cap=write(Number(spec.logit_cap))))
     if worked.missing is None and edition.everything:
         tokens = words.some_of([showing.answer(id) for id in range(spec.answers)])
         sentences.append(

@@ -27,7 +27,13 @@ def spine(showing: Showing, plan: Plan | None = None) -> Spine:
     numbers.
     """
     plan = plan or showing.trace.plan
-    return Spine(tuple(_node(showing, topic) for topic in topics(plan)), len(plan.spec.blocks))
+    found = topics(plan)
+    reading = tuple(a for topic in found if topic.encoder for a in topic.addresses)
+    nodes = [_node(showing, topic) for topic in found if not topic.encoder]
+    if reading:  # one station: its page goes into it
+        encoder = Node("node-encoder", _("encoder"), "end", None, "", reading, (), {})
+        nodes.insert(0, encoder)
+    return Spine(tuple(nodes), len(plan.spec.blocks))
 
 
 def _node(showing: Showing, topic: Topic) -> Node:
@@ -68,7 +74,7 @@ def _rows(showing: Showing, address: str) -> tuple[NumberRow, ...]:
         return ()
     step, length = worked.step, len(showing.labels)
     last = length - 1
-    if not step.shape:
+    if not step.shape or step.of_source:
         return ()
     if step.axes == ("one",):
         return (_row(showing, worked, last, [(0,)]),)
@@ -118,7 +124,8 @@ def _said(showing: Showing, address: str) -> dict[int, str]:
 
 def label(topic: Topic) -> str:
     """The label of a station."""
-    attn, rms = topic.trip == "attn", topic.step("rms") is not None
+    rms = topic.step("rms") is not None
+    added = {"attn": _("+ attention"), "cross": _("+ source"), "mlp": _("+ MLP")}
     return {
         "tokens": _("tokens"),
         "embed": _("embed"),
@@ -132,7 +139,16 @@ def label(topic: Topic) -> str:
         "weights": _("softmax"),
         "mixed": _("mix"),
         "attn_out": _("output"),
-        "add": _("+ attention") if attn else _("+ MLP"),
+        "add": added.get(topic.trip, ""),
+        "segment": _("segment"),
+        "embed_norm": _("RMSNorm") if rms else _("layer norm"),
+        "after_norm": _("RMSNorm") if rms else _("layer norm"),
+        "head_norm": _("RMSNorm") if rms else _("layer norm"),
+        "distances": _("distances"),
+        "latent": _("few numbers"),
+        "clip": _("limits"),
+        "shared": _("shared expert"),
+        "head": _("head"),
         "router": _("router"),
         "hidden": _("hidden"),
         "act": _("activation"),

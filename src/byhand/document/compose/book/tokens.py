@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import Edition
-from byhand.document.compose.book.passages import addition, passage
+from byhand.document.compose.book.passages import addition, norm_passage, passage
 from byhand.document.compose.book.topics import Topic
 from byhand.language import _
 
 SLUG = "tokens"
-KINDS = ("tokens", "embed", "position", "stream")
+KINDS = ("tokens", "embed", "segment", "position", "stream", "embed_norm", "distances")
 MOST_WORDS = 12  # of a vocabulary, in a sentence
 
 
@@ -28,13 +28,21 @@ def page(edition: Edition) -> Page:
 
 def _passages(edition: Edition) -> Iterator[Passage]:
     for topic in edition.topics:
-        if topic.kind in KINDS:
+        if topic.kind in KINDS and not topic.encoder:
             yield tell(edition, topic)
 
 
 def tell(edition: Edition, topic: Topic) -> Passage:
     """The passage about one topic."""
-    writers = {"tokens": _tokens, "embed": _embed, "position": _position, "stream": _stream}
+    writers = {
+        "tokens": _source if topic.encoder else _tokens,
+        "embed": _embed,
+        "segment": _segment,
+        "position": _position,
+        "stream": _stream,
+        "embed_norm": _norm,
+        "distances": _distances,
+    }
     return writers[topic.kind](edition, topic)
 
 
@@ -65,28 +73,64 @@ def _tokens(edition: Edition, topic: Topic) -> Passage:
     )
 
 
+def _source(edition: Edition, topic: Topic) -> Passage:
+    source = edition.trace.source
+    assert source is not None
+    ids = words.some_of([str(id) for id in source.tokens], MOST_WORDS)
+    told = _("The encoder reads the source `{text}`; the ids of its tokens are {ids}.")
+    return passage(edition, topic, SLUG, [told.format(text=words.printable(source.text), ids=ids)])
+
+
 def _embed(edition: Edition, topic: Topic) -> Passage:
-    trace, showing = edition.trace, edition.showing
+    trace, showing, spec = edition.trace, edition.showing, edition.model.spec
     step = topic.steps[0]
     worked = trace.steps[step.address]
-    id = trace.tokens[-1]
+    last = edition.last_of(step)
+    width = words.whole(step.shape[-1])
     sentences = [
-        _("Every token of the vocabulary has a row of {d} numbers in the table E.").format(
-            d=words.whole(trace.model.spec.d_model)
-        )
+        _("Every token of the vocabulary has a row of {d} numbers in the table E.").format(d=width)
     ]
+    if worked.missing is None and trace.source is not None and topic.encoder:
+        id, token = trace.source.tokens[last], showing.source_labels[last].split(" ", 1)[1]
+    else:
+        id = trace.tokens[last]
+        token = showing.token(id)
     if worked.missing is None:
         sentences.append(
             _("The id picks the row: `{token}` is row {id}, which is {row}.").format(
-                token=showing.token(id), id=id, row=showing.row_said(worked, (edition.last,))
+                token=token, id=id, row=showing.row_said(worked, (last,))
             )
         )
     if step.attributes.get("scale") is not None:
         sentences.append(_("Here the row is also multiplied by a fixed scale."))
-    if trace.model.spec.position == "none":
-        sentences.append(_starts_stream())
+    if spec.embed_width is not None:
+        text = _("A matrix then brings the row to the {d} numbers of the stream.")
+        sentences.append(text.format(d=words.whole(spec.d_model)))
+    if spec.position == "none" and not topic.encoder:
+        sentences += [] if spec.segments is not None else [_starts_stream()]
         sentences.append(_no_table_of_positions(edition))
     return passage(edition, topic, SLUG, sentences)
+
+
+def _segment(edition: Edition, topic: Topic) -> Passage:
+    told = _("Each token is of a kind, the first or the second text say; each kind has a row too.")
+    return passage(edition, topic, SLUG, [told])
+
+
+def _norm(edition: Edition, topic: Topic) -> Passage:
+    why = _("The rows are made comparable before the first block reads them.")
+    return norm_passage(edition, topic, SLUG, why)
+
+
+def _distances(edition: Edition, topic: Topic) -> Passage:
+    told = [
+        _(
+            "Where a token stands counts only inside attention. Each head has a score for every "
+            "distance between query and key, and adds it to its own scores."
+        ),
+        _("Small distances have a score each; larger ones share, the more the larger they are."),
+    ]
+    return passage(edition, topic, SLUG, told)
 
 
 def _starts_stream() -> str:
@@ -100,6 +144,11 @@ def _no_table_of_positions(edition: Edition) -> str:
     blocks = edition.model.spec.blocks
     rotary = any(block.attention and block.attention.rotary for block in blocks)
     alibi = any(block.attention and block.attention.alibi for block in blocks)
+    if edition.model.spec.relative is not None:
+        return _(
+            "Nothing in them says yet where a token stands; that comes inside attention, where "
+            "a score is added for the distance of two positions."
+        )
     if rotary:
         return _(
             "Nothing in them says yet where a token stands; that comes inside attention, where "
@@ -131,9 +180,10 @@ def _position(edition: Edition, topic: Topic) -> Passage:
             )
         ]
     if worked.missing is None:
+        last = edition.last_of(worked.step)
         sentences.append(
             _("Position {place} has {row}.").format(
-                place=edition.last, row=showing.row_said(worked, (edition.last,))
+                place=last, row=showing.row_said(worked, (last,))
             )
         )
     return passage(edition, topic, SLUG, sentences)
@@ -141,8 +191,10 @@ def _position(edition: Edition, topic: Topic) -> Passage:
 
 def _stream(edition: Edition, topic: Topic) -> Passage:
     sentences = [
-        _("The two rows are added, number by number."),
-        *addition(edition, topic.steps[0]),
+        _("The two rows are added, number by number.")
+        if len(topic.steps) == 1
+        else _("The rows are added, number by number."),
+        *addition(edition, topic.steps[-1]),
         _starts_stream(),
     ]
     return passage(edition, topic, SLUG, sentences)

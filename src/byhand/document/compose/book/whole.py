@@ -19,6 +19,8 @@ from byhand.spec import BlockSpec
 
 SLUG = "whole"
 MOST_LINES = 8  # positions whose path is drawn
+INTO = ("embed", "segment", "position", "stream", "embed_norm", "distances")
+OUT = ("norm", "head", "head_norm", "logits", "probs", "next")
 MOST_BLOCKS = 4  # blocks described one by one; more are summarised
 
 
@@ -36,12 +38,13 @@ def page(edition: Edition) -> Page:
 
 
 def _passages(edition: Edition) -> Iterator[Passage]:
-    topics = edition.topics
+    topics = [topic for topic in edition.topics if not topic.encoder]
     yield _given(edition, [t for t in topics if t.kind == "tokens"])
-    yield _into(edition, [t for t in topics if t.kind in ("embed", "position", "stream")])
+    if reading := [topic for topic in edition.topics if topic.encoder]:
+        yield _encoder(edition, reading)
+    yield _into(edition, [t for t in topics if t.kind in INTO])
     yield from _blocks(edition)
-    end = [t for t in topics if t.layer is None and t.kind in ("norm", "logits", "probs", "next")]
-    yield _out(edition, end)
+    yield _out(edition, [t for t in topics if t.layer is None and t.kind in OUT])
     loss = [topic for topic in topics if topic.kind == "loss"]
     if loss:
         yield _loss(edition, loss)
@@ -93,6 +96,11 @@ def _given(edition: Edition, topics: Sequence[Topic]) -> Passage:
             tokens=words.some_of([edition.showing.token(id) for id in trace.tokens]),
         )
     )
+    if trace.source is not None:
+        text = _("The encoder reads the source `{text}`: {tokens}.")
+        tokens = [label.split(" ", 1)[1] for label in edition.showing.source_labels]
+        sentences.append(text.format(text=words.printable(trace.source.text),
+                                     tokens=words.some_of(tokens)))  # fmt: skip
     sentences += [words.told(note) for note in trace.model.notes]
     return _passage(
         edition, "given", _("What is given"), sentences, topics, Facts(tuple(_facts(edition)))
@@ -105,6 +113,8 @@ def _facts(edition: Edition) -> Iterator[tuple[str, str]]:
     yield _("vocabulary"), _("{count} tokens").format(count=words.whole(spec.vocab))
     yield _("width of the stream"), words.whole(spec.d_model)
     yield _("blocks"), words.whole(len(spec.blocks))
+    if spec.encoder is not None:
+        yield _("blocks of the encoder"), words.whole(len(spec.encoder.blocks))
     if spec.blocks:
         yield _("heads"), _of_all([_heads_word(block) for block in spec.blocks])
         yield _("hidden numbers of the MLP"), _of_all([_mlp_word(block) for block in spec.blocks])
@@ -163,6 +173,8 @@ def _positions_word(edition: Edition) -> str:
         return _("a learned row for each")
     if spec.position == "sinusoidal":
         return _("sines and cosines")
+    if spec.relative is not None:
+        return _("a score for each distance")
     attn = spec.blocks[0].attention if spec.blocks else None
     if attn and attn.rotary:
         return _("questions and keys are turned (RoPE)")
@@ -172,11 +184,24 @@ def _positions_word(edition: Edition) -> str:
 # ------------------------------------------------------------------ the stations
 
 
+def _encoder(edition: Edition, topics: Sequence[Topic]) -> Passage:
+    """The encoder in one look; a page of its own goes through it."""
+    end = topics[-1].addresses[-1]
+    sentences = [
+        _(
+            "First the encoder reads the source. It has a stream of its own, from the words of the "
+            "source through its blocks; later every block of the decoder looks at its end."
+        )
+    ]
+    parts = _result(edition, end)
+    return _passage(edition, "encoder", _("The encoder reads"), sentences, topics, *parts)
+
+
 def _into(edition: Edition, topics: Sequence[Topic]) -> Passage:
-    start = topics[-1].addresses[-1]
+    start = [topic for topic in topics if topic.kind != "distances"][-1].addresses[-1]
     sentences = [
         _("Each token picks its row of the table, and the row of its position is added.")
-        if len(topics) > 1
+        if any(topic.kind == "position" for topic in topics)
         else _("Each token picks its row of the table."),
         _(
             "The rows are the residual stream, the line in the middle of the figure: it runs "
@@ -189,7 +214,7 @@ def _into(edition: Edition, topics: Sequence[Topic]) -> Passage:
 
 
 def _blocks(edition: Edition) -> Iterator[Passage]:
-    inside = [topic for topic in edition.topics if topic.layer is not None]
+    inside = [t for t in edition.topics if t.layer is not None and not t.encoder]
     layers = sorted({topic.layer for topic in inside if topic.layer is not None})
     if len(layers) > MOST_BLOCKS:
         text = _(
@@ -200,7 +225,7 @@ def _blocks(edition: Edition) -> Iterator[Passage]:
         yield _passage(edition, "blocks", title, [text], inside)
         return
     for layer in layers:
-        for trip in ("attn", "mlp"):
+        for trip in ("attn", "cross", "mlp"):
             topics = [topic for topic in inside if (topic.layer, topic.trip) == (layer, trip)]
             if topics:
                 yield _trip(edition, layer, trip, topics)
@@ -221,8 +246,18 @@ def _trip(edition: Edition, layer: int, trip: str, topics: Sequence[Topic]) -> P
             ),
             _("Nothing else moves anything from one position to another."),
         ]
+    elif trip == "cross":
+        title = _("Next side-trip: the source")
+        sentences = [
+            _(
+                "Each position looks at all positions of the source, takes from each by its share, "
+                "and adds the mix to its own row."
+            )
+        ]
     else:
         title = _("Second side-trip: the MLP")
+        if any(topic.trip == "cross" for topic in edition.topics):
+            title = _("Last side-trip: the MLP")
         sentences = [
             _(
                 "Each position by itself: out into hidden numbers, a bend, back, and again the "
@@ -231,6 +266,7 @@ def _trip(edition: Edition, layer: int, trip: str, topics: Sequence[Topic]) -> P
         ]
     end = topics[-1].addresses[-1]
     added = next(a for topic in topics for a in topic.addresses if a.endswith(".add"))
+    end = added if topics[-1].kind not in ("norm", "add") else end
     title = title_of(edition, layer, title)
     parts = _result(edition, end)
     formulas = [added]
@@ -335,9 +371,9 @@ def stops(edition: Edition, place: int) -> Iterator[Stop]:
     yield from _stop(edition, "stream.0", _("embedding"), "stream", None, "", place)
     for layer, block in enumerate(plan.spec.blocks):
         at = f"block.{layer}"
-        for trip, name in (("attn", _("attention")), ("mlp", _("MLP"))):
-            if getattr(block, "attention" if trip == "attn" else "mlp") is None:
-                continue
+        names = {"attn": _("attention"), "cross": _("cross-attention"), "mlp": _("MLP")}
+        for trip, _norm in block.trips:
+            name = names[trip]
             yield from _stop(edition, f"{at}.{trip}.out", name, "trip", layer, trip, place)
             label = _("stream + {name}").format(name=name)
             yield from _stop(edition, f"{at}.{trip}.add", label, "stream", layer, "", place)

@@ -111,6 +111,8 @@ def sheet_name(place: Place) -> str:
             return _("Text")
         case "embedding":
             return _("Embedding")
+        case "distances":
+            return _("Distances")
         case "attn":
             return _("Attention {layer}").format(layer=place.layer)
         case "mlp":
@@ -248,6 +250,13 @@ def _length(step: Step) -> int:
 
 def check_size(plan: Plan) -> None:
     """Refuses a file that would be too large, and a pass without a text, before writing."""
+    if plan.spec.encoder is not None:
+        raise InputError(
+            _("a spreadsheet works one text out, and this model reads a source beside it"),
+            expected=_("a model without an encoder"),
+            found=plan.spec.name,
+            hint=_("the book without --xlsx shows all numbers"),
+        )
     for step in plan:
         if step.op == "given" and step.address not in ("tokens", "target", "targets"):
             raise InputError(

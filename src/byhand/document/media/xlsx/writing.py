@@ -65,6 +65,8 @@ def _contents(trace: Trace, floats: Trace) -> Contents:
     labels = unique_labels(model.vocabulary.tokens, model.spec.vocab)
     values = Values(floats, labels)
     given = {"tokens": trace.tokens, "target": trace.target, "targets": floats.targets}
+    if trace.source is not None:
+        given["source"] = trace.source.tokens
     working = Working(plan, given, values.absent)
     operations = Operations(plan, layout, working, labels)
     return Contents(trace, labels, layout, remarks, values, operations)

@@ -44,10 +44,18 @@ def sinusoid(
     return Enclosed(Digits(engine.contiguous(digits.limbs), digits.top), ball)
 
 
+_likes: dict[str, Array] = {}  # one array for each device: a graph that is recorded copies nothing
+
+
 def _like(system: System) -> Array:
     """An array of the device that the system works on."""
     here = np.zeros(1)
-    return here if system.device is None else torch_devices().from_numpy(here).to(system.device)
+    if system.device is None:
+        return here
+    place = str(system.device)
+    if place not in _likes:
+        _likes[place] = torch_devices().from_numpy(here).to(system.device)
+    return _likes[place]
 
 
 def constants(system: System, values: Sequence[Any]) -> Enclosed:
