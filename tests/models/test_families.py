@@ -122,6 +122,11 @@ def spec_of(folder: Path, kind: str, **settings: Any) -> ModelSpec:
         ("granite", {"logits_scaling": 0}, "logits_scaling"),
         ("exaone4", {"layer_types": ["full_attention"]}, "layer_types"),
         ("bloom", {"n_head": 5}, "n_head"),
+        ("codegen", {"n_head": 6}, "n_head"),
+        ("hunyuan_v1_dense", {"rope_parameters": {"rope_type": "dynamic", "alpha": -1.0}},
+         "rope_parameters.alpha"),
+        ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "alpha": 5.0}},
+         "rope_parameters.alpha"),
         ("cohere", {"head_dim": 7}, "head_dim"),
     ],
 )  # fmt: skip
