@@ -20,7 +20,6 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
 from byhand.options import refuse_against_alone, refuse_unless_whole
-from byhand.spec import ModelSpec
 from byhand.tracing import Trace
 from byhand.worked import Missing
 
@@ -369,13 +368,6 @@ def explain(
     if rival is None and chosen is not None and not alone:
         rival = strongest_other(trace, place, chosen)
     return Explanation(trace, place, chosen, rival, neurons, keys, length, progress)
-
-
-def unexplained(spec: ModelSpec) -> str | None:
-    """What keeps a logit from being a sum over the stream: an encoder, a bend in the head."""
-    if spec.encoder is not None:
-        return "encoder"
-    return None if spec.head is None else "head.hidden"
 
 
 def predicted(trace: Trace, position: int) -> int | None:

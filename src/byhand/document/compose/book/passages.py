@@ -208,9 +208,7 @@ def _sentences(edition: Edition, topic: Topic) -> Iterator[str]:
         elif "bias" in out.inputs:
             yield _("A learned bias for every column comes last.")
         elif out.attributes.get("plus_one"):
-            yield _(
-                "A learned gain for every column comes last: rows are multiplied by 1 + gain."
-            )
+            yield _("A learned gain for every column comes last: rows are multiplied by 1 + gain.")
         else:
             yield _("A learned gain for every column comes last.")
 
