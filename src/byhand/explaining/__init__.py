@@ -20,7 +20,6 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
 from byhand.options import refuse_against_alone, refuse_unless_whole
-from byhand.spec import ModelSpec
 from byhand.tracing import Trace
 from byhand.worked import Missing
 
