@@ -302,9 +302,13 @@ class Scene:
 
     def attention(self, address: str) -> AttentionSpec:
         """The attention a step belongs to."""
-        layer = self.layer(address)
+        own = address.removeprefix("encoder.")
+        layer = self.layer(own)
+        side = self.spec if own == address else self.spec.encoder
         assert layer is not None
-        attention = self.spec.blocks[layer].attention
+        assert side is not None
+        block = side.blocks[layer]
+        attention = block.cross if own.split(".")[2] == "cross" else block.attention
         assert attention is not None
         return attention
 
