@@ -25,10 +25,8 @@ from byhand.model import Model
 PAGE = (Path(__file__).parents[2] / "docs" / "claims.md").read_text("utf-8")
 
 
-def block(language: str) -> str:
-    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    assert isinstance(found, str)
-    return found
+def block(language: str, place: int = 0) -> str:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)[place]  # type: ignore[no-any-return]
 
 
 def table(title: str) -> list[list[str]]:

@@ -220,7 +220,8 @@ CASES = [
     Bad("final_norm: none", "head: {tied: maybe}", "11: model.head.tied",
         "maybe is not a truth value", "true, false", "maybe"),
     Bad("final_norm: none", "head: tied", "11: model.head", "tied is not possible here",
-        "a table with keys of tied, bias, hidden, scale, logit_scale, cap, in_place, fixed_bias", "tied"),
+        "a table with keys of tied, bias, hidden, scale, logit_scale, cap, in_place, fixed_bias",
+        "tied"),
     Bad("final_norm: none", "embed_scale: sqrt(d)", "11: model.embed_scale",
         "'sqrt(d)' cannot be read: there is no constant 'd'", "e, pi", "d at column 6"),
     # ------------------------------------------------------------------ weights: names

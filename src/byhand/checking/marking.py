@@ -8,7 +8,7 @@ from typing import Any
 
 from byhand.checking.causes import form_of, together
 from byhand.checking.claims import ClaimedText, Reading, Sheet
-from byhand.checking.dumps import NameMap, opened, processed, processing_told
+from byhand.checking.dumps import NameMap, loosened, opened, processed, processing_told
 from byhand.checking.judging import judge_text
 from byhand.checking.matches import match, text_of
 from byhand.checking.matches.texts import rows_of
@@ -55,6 +55,7 @@ def mark(
         sheet = opened(sheet, model)
         read = text_of(rows_of(sheet, model, text, source, segments))
         used, done = processed(sheet, model, read)
+        sheet = loosened(sheet, done)
         if replay is not None and replay.model is not used:
             replay = None
         rows = match(sheet, used, text, target, source=source, segments=segments, names=names)

@@ -1,7 +1,7 @@
-"""Blocks of GGUF read wrongly: the mistakes that readers of these formats make, each a change of
-bytes before the right reading.
+"""Blocks of GGUF read wrongly: the mistakes that readers of these formats make.
 
-`slips` gives every mistake that a format can have, by name, and the numbers it makes.
+Each is a change of bytes before the right reading.  `slips` gives every mistake that a format can
+have, by name, and the numbers it makes.
 """
 
 from __future__ import annotations

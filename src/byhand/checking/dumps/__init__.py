@@ -1,8 +1,8 @@
 """Dumps of engines, read in byhand's names and axes.
 
     view       what a dump is read against; arrays cut and turned
-    fused      modules of a family that give several steps at once
     packed     vLLM and SGLang: packed projections, tuples, deferred residuals
+    fused      what the transformers library packs and stacks
     ggml       llama.cpp: names of its graph, its order of axes and of pairs
     paths      nested names, Flax, ONNX
     outputs    hidden_states.N and attentions.N
@@ -16,20 +16,29 @@ is read by its name alone stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from byhand.checking.claims import Entry, Unmatched
-from byhand.checking.dumps.folding import processed, processing_told, read_refactored
+from byhand.checking.dumps.folding import (
+    loosened,
+    processed,
+    processing_told,
+    read_refactored,
+)
 from byhand.checking.dumps.fused import read_fused
-from byhand.checking.dumps.ggml import precision_of, read_ggml
+from byhand.checking.dumps.ggml import no_name, precision_of, read_ggml
 from byhand.checking.dumps.name_maps import NameMap
 from byhand.checking.dumps.outputs import read_output
 from byhand.checking.dumps.packed import read_packed
-from byhand.checking.dumps.paths import read_path
+from byhand.checking.dumps.paths import no_step, read_path
 from byhand.checking.dumps.states import opened, read_cache
 from byhand.checking.dumps.view import Text, View
+from byhand.language import _
 from byhand.plan import GRAD, WEIGHT
 
+FEW = 4  # names of a kind that are listed one by one
 OURS = (WEIGHT, GRAD, "count.", "direction.")
 WAYS = (read_refactored, read_output, read_cache, read_fused, read_packed, read_ggml, read_path)
 
@@ -46,15 +55,29 @@ def reread(
                 kept.append(each)
             else:
                 left.append(each)
-    return kept, left
+    return kept, list(_together(left))
+
+
+def _together(left: list[Unmatched]) -> Iterator[Unmatched]:
+    """What a graph computes on the way, in one line; everything else name by name."""
+    several = Counter(each.reason for each in left)
+    told: set[str] = set()
+    for each in left:
+        count = several[each.reason]
+        if each.reason not in (no_step(), no_name()) or count < FEW:
+            yield each
+        elif each.reason not in told:
+            told.add(each.reason)
+            more = _("{name} and {count} more").format(name=each.name, count=count - 1)
+            yield replace(each, name=more)
 
 
 def _read(entry: Entry, view: View, names: NameMap | None) -> list[Entry | Unmatched]:
     if names is not None and (found := names.read(entry, view)) is not None:
         return found
-    if entry.problem is not None or entry.given or _is_ours(entry.name, view):
+    if entry.given or _is_ours(entry.name, view):
         return [entry]
-    for way in WAYS:
+    for way in WAYS if entry.problem is None else (read_path,):
         if (found := way(entry, view)) is not None:
             return found
     return [entry]
@@ -70,6 +93,7 @@ __all__ = [
     "NameMap",
     "Text",
     "View",
+    "loosened",
     "opened",
     "precision_of",
     "processed",

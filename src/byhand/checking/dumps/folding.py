@@ -26,6 +26,7 @@ from byhand.checking.claims import Entry, Sheet
 from byhand.checking.dumps.view import Read, Text, View, aside
 from byhand.language import _
 from byhand.model import Model
+from byhand.numbers.floats import FORMATS
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec
 from byhand.weights import Tensor, Weights
 
@@ -37,6 +38,10 @@ _STREAM = re.compile(
     r"hook_embed|hook_pos_embed|blocks\.\d+\.hook_(?:resid_\w+|attn_out|mlp_out|in|out)"
     r"|(?:pos_)?embed\.hook_out"
 )
+_EMBEDDED = re.compile(
+    r"hook_(?:pos_)?embed|(?:pos_)?embed\.hook_out|blocks\.0\.(?:hook_resid_pre|(?:ln[12]\.)?hook_in)"
+)
+ROUNDINGS = 8
 _LOGITS = ("unembed.hook_out", "hook_unembed", "logits")
 _VALUE = re.compile(r"blocks\.0\.attn\.(?:hook_v|v\.hook_out)")
 _OUT = ("blocks.0.hook_attn_out", "blocks.0.attn.hook_out")
@@ -54,6 +59,25 @@ def processed(sheet: Sheet, model: Model, text: Text | None) -> tuple[Model, tup
         return (_Folding(model, done).model(), (FOLD, *done)) if done else (model, ())
     except (TypeError, ValueError):  # weights that are no numbers
         return model, ()
+
+
+def loosened(sheet: Sheet, done: tuple[str, ...]) -> Sheet:
+    """The sheet with slack in its centred embeddings.
+
+    Centring a table rounds in units of its numbers, not of the smaller ones that are left.
+    """
+    if WRITING not in done:
+        return sheet
+    return replace(sheet, entries=tuple(map(_with_slack, sheet.entries)))
+
+
+def _with_slack(entry: Entry) -> Entry:
+    if not _EMBEDDED.fullmatch(entry.name) or entry.format not in FORMATS or not entry.values.size:
+        return entry
+    unit = 2.0 ** (1 - FORMATS[entry.format].bits)
+    largest = np.abs(entry.values.astype(np.float64)).max(axis=-1, keepdims=True)
+    slack = np.broadcast_to(ROUNDINGS * unit * largest, entry.values.shape)
+    return replace(entry, slack=slack.copy())
 
 
 def processing_told(done: tuple[str, ...]) -> str:
@@ -310,7 +334,7 @@ def _repeated(bias: Floats, attn: AttentionSpec) -> Floats:
 # ------------------------------------------------------------------ refactored matrices
 
 
-_MIXED = re.compile(r"blocks\.(\d+)\.attn\.hook_(?:q|k|v|z)")
+_MIXED = re.compile(r"blocks\.\d+\.attn\.(?:hook_[qkvz]|[qkv]\.hook_out|o\.hook_in)")
 
 
 def read_refactored(entry: Entry, view: View) -> Read | None:

@@ -63,7 +63,7 @@ def precision_of(view: View) -> str | None:
 def read_ggml(entry: Entry, view: View) -> Read | None:
     """What a tensor of llama.cpp is read as; None where the name is none of its names."""
     if NO_NAME.fullmatch(entry.name):
-        return [] if is_ggml(view) else None
+        return [aside(entry, no_name())] if is_ggml(view) else None
     match = _NAME.fullmatch(entry.name)
     if match is None or match["kind"] not in _KINDS or not is_ggml(view):
         return None
@@ -79,6 +79,11 @@ def read_ggml(entry: Entry, view: View) -> Read | None:
     if row.axes.startswith("pos chosen"):
         return _of_the_chosen(entry, row, layer or "0", view)
     return _arranged(entry, row.address, row, view)
+
+
+def no_name() -> str:
+    """Why a tensor that the graph did not name is left aside."""
+    return _("llama.cpp has no name for it: it is on the way to another tensor")
 
 
 def _without_a_step(kind: str) -> str:

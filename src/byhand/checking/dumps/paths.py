@@ -21,7 +21,7 @@ from byhand.names.engines import ACTIVATED
 from byhand.plan import WEIGHT
 
 _OPERATION = re.compile(
-    r"/?(?P<path>.+)/(?P<op>[A-Za-z]+)(?:_(?P<time>\d{1,4}))?_output_(?P<out>\d{1,2})"
+    r"/?(?:(?P<path>.+)/)?(?P<op>[A-Za-z]+)(?:_(?P<time>\d{1,4}))?_output_(?P<out>\d{1,2})"
 )
 _WRAPPING = ("intermediates", "params", "__call__")
 _KEPT = {"kernel": "weight", "embedding": "weight", "scale": "weight", "bias": "bias"}
@@ -48,7 +48,7 @@ def module_path(name: str) -> str | None:
 def read_path(entry: Entry, view: View) -> Read | None:
     """What an entry under a path is read as; None where the path leads nowhere."""
     match = _OPERATION.fullmatch(entry.name)
-    if match is not None:
+    if match is not None and entry.name.startswith("/"):
         return _operation(entry, match, view)
     if (found := _flax_weight(entry, view)) is not None:
         return found
@@ -80,18 +80,23 @@ def _flax_weight(entry: Entry, view: View) -> Read | None:
 
 def _operation(entry: Entry, match: re.Match[str], view: View) -> Read | None:
     """What one operation inside a module gives."""
-    path = match["path"].strip("/").replace("/", ".")
+    path = (match["path"] or "").strip("/").replace("/", ".")
     op = match["op"] + (f"_{match['time']}" if match["time"] else "")
     layer = LAYER.search(path)
     address = view.module(path)
-    if address is None and not layer:
-        return None
+    if entry.problem is not None:  # no floats: shapes and masks on the way
+        return [aside(entry, no_step())]
     found = _step(op, path, address, f"block.{layer[1]}" if layer else "", view)
     if found is None:
-        return [aside(entry, _("an operation inside a module, which is no step here"))]
+        return [aside(entry, no_step())]
     how = _("what {op} gives inside {module}").format(op=op, module=_any_layer(path))
     how = "" if view.known(path) == found else how
     return [called(entry, found, how, style="" if _square(found, view) else "huggingface")]
+
+
+def no_step() -> str:
+    """Why what an operation gives is left aside."""
+    return _("an operation of the graph, which is no step here")
 
 
 def _square(address: str, view: View) -> bool:

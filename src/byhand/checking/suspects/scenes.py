@@ -302,13 +302,13 @@ class Scene:
 
     def attention(self, address: str) -> AttentionSpec:
         """The attention a step belongs to."""
-        own = address.removeprefix("encoder.")
-        layer = self.layer(own)
-        side = self.spec if own == address else self.spec.encoder
-        assert layer is not None
+        encoder = address.startswith("encoder.")
+        side = self.spec.encoder if encoder else self.spec
+        layer = self.layer(address.removeprefix("encoder."))
         assert side is not None
+        assert layer is not None
         block = side.blocks[layer]
-        attention = block.cross if own.split(".")[2] == "cross" else block.attention
+        attention = block.cross if ".cross." in address else block.attention
         assert attention is not None
         return attention
 
