@@ -9,9 +9,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from benchmarks.families import registry, report, runs
+from safetensors.numpy import load_file, save_file
 
+import byhand
 from byhand.errors import InputError
 from byhand.models import open_spec
 from byhand.models.huggingface.decoders import DECODERS
@@ -52,6 +55,33 @@ def test_the_record_has_every_family_and_nothing_wrong() -> None:
     for family in record["families"].values():
         assert len(family["configs"]) >= 6
         assert [each for each in family["configs"] if each["wrong"]] == []
+
+
+@pytest.mark.parametrize(
+    ("prefix", "head"),
+    [("model.language_model.", ""), ("language_model.model.", "language_model.")],
+)
+def test_gemma3_with_images_is_read_as_its_text_model(
+    tmp_path: Path, prefix: str, head: str
+) -> None:
+    case = next(each for each in registry.CASES["gemma3_text"] if each.name == "untied")
+    with runs.pair(case) as pair:
+        tensors = load_file(pair.folder / "model.safetensors")
+        config = json.loads((pair.folder / "config.json").read_text("utf-8"))
+        expected = runs.by_hand(pair)[1]
+    renamed = {
+        head + name if name == "lm_head.weight" else name.replace("model.", prefix, 1): tensor
+        for name, tensor in tensors.items()
+    }
+    images = {"vision_tower.vision_model.embeddings.weight": np.zeros(3, np.float32)}
+    save_file({**renamed, **images}, tmp_path / "model.safetensors")
+    outer = {"model_type": "gemma3", "text_config": config, "vision_config": {"hidden_size": 8},
+             "mm_tokens_per_image": 4, "tie_word_embeddings": False}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(outer), "utf-8")
+    model = byhand.open_model(tmp_path)
+    found = byhand.trace(model, " ".join(map(str, pair.ids)), float="float64")["logits"]
+    assert np.array_equal(np.asarray(found), expected)
+    assert len(model.notes) == 1  # on the missing tokenizer
 
 
 # ------------------------------------------------------------------ single keys

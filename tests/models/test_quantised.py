@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from quantised_folders import FORMATS, quantised_llama, tensors_of, write
 from safetensors.torch import save_file
 
 import byhand
@@ -24,6 +23,7 @@ from byhand.errors import InputError
 from byhand.files.mapped import Stored, open_file
 from byhand.models.huggingface.config import Config
 from byhand.models.huggingface.quantised import Quantised, unpacked
+from oracles.quantised_folders import FORMATS, quantised_llama, tensors_of, write
 
 RECORDED = Path(__file__).with_name("recorded") / "quantised.safetensors"
 STORED, CASES = open_file(RECORDED)
@@ -67,13 +67,13 @@ def test_numbers_are_those_of_another_reader_to_the_bit(case: str) -> None:
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_llama_in_every_format_is_traced_exactly(tmp_path: Path, kind: str) -> None:
-    folder, numbers = quantised_llama(tmp_path, kind)
+    folder, matrices = quantised_llama(tmp_path, kind)
     model = byhand.open_model(folder)
-    for module, rows in numbers.items():
+    for module, matrix in matrices.items():
         tensor = model.weights["block.0." + OURS[module.rpartition(".")[2]]]
-        assert [[Fraction(x) for x in row] for row in tensor.data.tolist()] == rows
-    exact = byhand.trace(model, "1 5", numbers="exact")
-    proven = byhand.trace(model, "1 5", numbers="digits 8")
+        assert [[Fraction(x) for x in row] for row in tensor.data.tolist()] == matrix.rows
+    exact = byhand.trace(model, "5", numbers="exact")
+    proven = byhand.trace(model, "5", numbers="digits 8")
     assert exact.next is not None
     assert proven.next is not None
     assert all(each.proven for each in (*exact.next, *proven.next))
@@ -90,7 +90,7 @@ def test_numbers_stay_packed_until_they_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_matrices_of_gpt2_are_turned(tmp_path: Path) -> None:
-    tensors, numbers = tensors_of("gptq", 0)
+    tensors, matrices = tensors_of("gptq", 0)
     module = "model.layers.0.mlp.up_proj"
     own = {name: part for name, part in tensors.items() if name.startswith(module)}
     save_file({name: part.contiguous() for name, part in own.items()}, tmp_path / "x.safetensors")
@@ -98,7 +98,7 @@ def test_matrices_of_gpt2_are_turned(tmp_path: Path) -> None:
     found, _notes = unpacked(config, open_file(tmp_path / "x.safetensors")[0], "here", True)
     [tensor] = found.values()
     assert tensor.shape == (16, 32)
-    assert tensor.finite().T.tolist() == [[float(x) for x in row] for row in numbers[module]]
+    assert tensor.finite().T.tolist() == [[float(x) for x in row] for row in matrices[module].rows]
 
 
 # ------------------------------------------------------------------ what is refused
@@ -185,7 +185,7 @@ SPOILED: list[tuple[str, Spoil, str]] = [
 def test_inconsistent_tensors_are_refused(
     tmp_path: Path, kind: str, spoil: Spoil, told: str
 ) -> None:
-    tensors, _numbers = tensors_of(kind, 0)
+    tensors, _matrices = tensors_of(kind, 0)
     spoil(tensors)
     with pytest.raises(InputError, match=told):
         byhand.open_model(write(tmp_path, kind, tensors)).weights["block.0.attn.q"].data  # noqa: B018
@@ -218,20 +218,20 @@ def test_inconsistent_tensors_are_refused(
 def test_settings_that_byhand_does_not_have_are_refused(
     tmp_path: Path, kind: str, config: dict[str, Any], told: str
 ) -> None:
-    tensors, _numbers = tensors_of(kind, 0)
+    tensors, _matrices = tensors_of(kind, 0)
     with pytest.raises(InputError, match=told):
         byhand.open_model(write(tmp_path, kind, tensors, **config)).weights["block.0.attn.q"].data  # noqa: B018
 
 
 def test_a_weight_may_not_be_there_twice(tmp_path: Path) -> None:
-    tensors, _numbers = tensors_of("gptq", 0)
+    tensors, _matrices = tensors_of("gptq", 0)
     tensors[f"{Q}.weight"] = torch.ones(16, 16)
     with pytest.raises(InputError, match=r"q_proj.weight is stored twice"):
         byhand.open_model(write(tmp_path, "gptq", tensors))
 
 
 def test_scales_of_activations_are_noted_and_left_out(tmp_path: Path) -> None:
-    tensors, _numbers = tensors_of("fp8", 0)
+    tensors, _matrices = tensors_of("fp8", 0)
     tensors[f"{Q}.input_scale"] = torch.tensor(0.5)
     model = byhand.open_model(write(tmp_path, "fp8", tensors))
     assert any("input_scale" in note for note in model.notes)

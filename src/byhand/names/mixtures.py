@@ -86,8 +86,17 @@ GRANITE_MOE = _family(
             strict=True,
         )
     },
+    {
+        "mlp.shared.gate": piece("shared_mlp.input_linear", Part(0, 2)),
+        "mlp.shared.hidden": piece("shared_mlp.input_linear", Part(1, 2)),
+        "mlp.shared.out": "shared_mlp.output_linear",
+    },
     module="block_sparse_moe",
-    outputs={"embed_tokens": ""},  # multiplied behind the module
+    outputs={
+        "embed_tokens": "",  # multiplied behind the module
+        "layers.L.block_sparse_moe": "block.L.mlp.combined block.L.mlp.out",
+        "layers.L.shared_mlp.activation": "block.L.mlp.shared.act",
+    },
 )
 
 GPT_OSS = _family(

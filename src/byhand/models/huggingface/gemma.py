@@ -65,7 +65,11 @@ def read_gemma3_with_images(config: Config, name: str) -> ModelSpec:
     text = config.within("text_config")
     if text is None:
         raise config.refuse("text_config", _("the settings of the language model"))
-    config.asked.update(("vision_config", "tie_word_embeddings"))
+    config.asked.update(("vision_config", "mm_tokens_per_image", "boi_token_index",
+                         "eoi_token_index", "image_token_index"))  # fmt: skip
+    tied = text.table.get("tie_word_embeddings", True)
+    if config.flag("tie_word_embeddings", True) is not tied:
+        raise config.refuse("tie_word_embeddings", _("the same as in text_config"))
     spec = read_gemma3(text, name)
     check_unread(text, "gemma3_text")
     return spec
