@@ -60,6 +60,11 @@ class Model:
         return self.vocabulary if self.output_words is None else self.output_words
 
     @property
+    def in_place(self) -> bool:
+        """Whether it says which word stands at each place, rather than which comes next."""
+        return self.spec.in_place
+
+    @property
     def source_vocabulary(self) -> Tokenizer:
         """The tokens that the encoder reads: those of the vocabulary, or its own."""
         return self.vocabulary if self.source_words is None else self.source_words

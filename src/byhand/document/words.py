@@ -82,7 +82,7 @@ def stage_title(place: Place, spec: ModelSpec | None = None) -> str:
         "embedding": _("Embedding"),
         "relative": _("Distances"),
         "attn": _("Block {layer} · attention"),
-        "cross": _("Block {layer} · attention to the source"),
+        "cross": _("Block {layer} · cross-attention"),
         "mlp": _("Block {layer} · MLP"),
         "final": _("Final norm"),
         "loss": _("Loss"),

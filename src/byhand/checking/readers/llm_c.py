@@ -41,11 +41,12 @@ def read_state(path: Path) -> Sheet:
             _("the file cannot be read: {reason}").format(reason=error.strerror or error),
             where=str(path),
         ) from None
-    header = np.frombuffer(data[: HEADER - HEADER % 4], "<i4")
-    at = MAGICS[int(header[0])]
-    rows, length = (int(each) for each in header[at : at + 2]) if len(header) > 3 else (0, 0)
+    whole = len(data) >= HEADER and len(data) % 4 == 0
+    header = np.frombuffer(data[:HEADER], "<i4") if whole else np.zeros(4, np.int32)
+    at = MAGICS.get(int(header[0]), 1)
+    rows, length = (int(each) for each in header[at : at + 2])
     count = rows * length if 0 < rows < MOST_IDS and 0 < length < MOST_IDS else 0
-    if not 0 < count < MOST_IDS or len(data) < HEADER + 8 * count + 4 or len(data) % 4:
+    if not 0 < count < MOST_IDS or len(data) < HEADER + 8 * count + 4:
         raise InputError(
             _("this is not a whole state of llm.c"),
             where=str(path),

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -56,7 +57,10 @@ def read_tensors(path: Path) -> Sheet:
 MOST_BYTES = 8 * 2**30  # after unpacking
 MOST_MEMBERS = 100_000
 LONGEST_HEADER = 10_000  # bytes, NumPy's limit
-BROKEN = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError, RuntimeError)
+BROKEN = (  # what zipfile and NumPy raise for a damaged file; the header of an array is Python
+    zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError, RuntimeError,
+    SyntaxError, TokenError, TypeError, OverflowError,
+)  # fmt: skip
 
 
 def read_zipped(path: Path) -> Sheet:

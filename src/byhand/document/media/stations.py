@@ -48,7 +48,11 @@ class Station:
         """The station for those who hear the page: block 0 attention scores."""
         if self.kind == "folded" or not self.layers:
             return self.label
-        where = {"attn": _("attention"), "mlp": _("MLP")}.get(self.trip, "")
+        where = {
+            "attn": _("attention"),
+            "cross": _("cross-attention"),
+            "mlp": _("MLP"),
+        }.get(self.trip, "")
         block = _("block {layer}").format(layer=self.layers[0])
         return " ".join(filter(None, (block, where, self.label)))
 

@@ -53,9 +53,10 @@ class AttentionPattern:
     """Which position attends to which, head by head."""
 
     address: str
-    labels: tuple[str, ...]  # of the positions
+    labels: tuple[str, ...]  # of the positions that ask
     patterns: tuple[HeadPattern, ...]
     left_out: str = ""
+    keys: tuple[str, ...] = ()  # of those that are looked at, where they are others
 
 
 @dataclass(frozen=True, slots=True)

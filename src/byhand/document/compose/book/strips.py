@@ -65,12 +65,13 @@ def strip_of(showing: Showing, worked: Worked, title: str = "") -> HeatStrip:
     """A step as colours."""
     step = worked.step
     values = near(worked)
-    labels = showing.labels_of(step) if step.position_axis is not None else ()
+    axis = step.position_axis
+    labels = () if axis is None else showing.labels_along(step.axes[axis])
     heads: tuple[str, ...] = ()
     if step.axes[-1] in WORDED and step.shape[-1] <= MOST_ROWS:
         heads = tuple(showing.worded(step.axes[-1], id) for id in range(step.shape[-1]))
     if step.axes[-1] in ("key", "source_key"):
-        heads = showing.labels if step.axes[-1] == "key" else showing.source_labels
+        heads = showing.labels_along(step.axes[-1])
     return _strip(step.address, title, step.axes, values, labels, heads, "step")
 
 
@@ -99,7 +100,7 @@ def _strip(
 ) -> HeatStrip:
     shape = values.shape
     flat = values.reshape(-1, shape[-1]) if values.ndim > 1 else values.reshape(1, -1)
-    if values.ndim == 1 and axes[0] in ("pos", "query", "source", "source_query"):
+    if values.ndim == 1 and axes[0] in ("pos", "query", "source"):
         flat = values.reshape(-1, 1)
     pooled = pooling(flat.shape)
     with np.errstate(over="ignore"):  # beyond float32 a colour is the strongest
@@ -165,6 +166,7 @@ def pattern_of(showing: Showing, worked: Worked, *, forms: bool) -> AttentionPat
     values = near(worked)
     heads, queries, keys = worked.step.shape
     first = max(0, queries - MOST_PATTERN)
+    across = max(0, keys - MOST_PATTERN)
     shown = range(min(heads, MOST_HEADS))
     left_out = []
     if heads > MOST_HEADS:
@@ -180,13 +182,14 @@ def pattern_of(showing: Showing, worked: Worked, *, forms: bool) -> AttentionPat
 
     return AttentionPattern(
         address=worked.address,
-        labels=showing.labels_of(worked.step)[first:],
+        labels=showing.labels_along(worked.step.axes[1])[first:],
+        keys=showing.labels_along(worked.step.axes[2])[across:],
         patterns=tuple(
             HeadPattern(
                 worked.address + write_index((head,)),
                 head,
-                values[head, first:, first:].astype(np.float32),
-                numbers(head) if forms and not first else (),
+                values[head, first:, across:].astype(np.float32),
+                numbers(head) if forms and not first and not across else (),
             )
             for head in shown
         ),

@@ -30,7 +30,7 @@ from byhand.language import _
 
 PITCH = 23  # row height
 CENTRE = 130  # of the stream
-LANES = {"attn": 65, "mlp": 195}  # of the side-trips
+LANES = {"attn": 65, "cross": 65, "mlp": 195}  # of the side-trips
 EDGE = 250  # where the numbers begin
 HALF = 9  # half the height of a station
 SIGN = 5.8  # width of a character of a number

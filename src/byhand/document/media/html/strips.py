@@ -145,7 +145,8 @@ def attention_pattern(pattern: AttentionPattern) -> Markup:
         "A row is a position that asks, a column one that it looks at; the deeper the colour, "
         "the larger its share."
     )
-    heads = (_head(head, pattern.labels, several) for head in pattern.patterns)
+    keys = pattern.keys or pattern.labels
+    heads = (_head(head, pattern.labels, keys, several) for head in pattern.patterns)
     return element(
         "figure",
         _caption(_("Who looks at whom"), pattern.address),
@@ -156,9 +157,9 @@ def attention_pattern(pattern: AttentionPattern) -> Markup:
     )
 
 
-def _head(head: HeadPattern, labels: Sequence[str], several: bool) -> Markup:
+def _head(head: HeadPattern, labels: Sequence[str], across: Sequence[str], several: bool) -> Markup:
     count, keys = head.values.shape
-    named = len(labels) == keys <= MOST_LABELS
+    named = len(labels) == count <= MOST_LABELS and len(across) == keys <= MOST_LABELS
     numbered = keys <= MOST_NUMBERED
     square = SMALL_SQUARE if several else SQUARE
     size = square if numbered else max(6, min(square // 2, 360 // keys))
@@ -174,7 +175,7 @@ def _head(head: HeadPattern, labels: Sequence[str], several: bool) -> Markup:
             share = float(head.values[row, column])
             drawn += _look(share, side + column * size, y, size, numbered)
     if named and numbered:
-        for column, label in enumerate(labels):
+        for column, label in enumerate(across):
             x = f"{side + (column + 0.5) * size:.0f}"
             word = label.split(" ", 1)[-1]
             if len(word) * LETTER > size:
@@ -182,7 +183,7 @@ def _head(head: HeadPattern, labels: Sequence[str], several: bool) -> Markup:
             drawn.append(element("text", word, class_="top", x=x, y=13))
     title = _("head {head}").format(head=head.head)
     wide, tall = f"{side + keys * size + 2:.0f}", f"{high + count * size + 2:.0f}"
-    label = f"{title}: {_looks(head.values, labels)}"
+    label = f"{title}: {_looks(head.values, labels, across)}"
     box = {"width": wide, "height": tall, "viewBox": f"0 0 {wide} {tall}"}
     looks = element("svg", *drawn, class_="looks", role="img", aria_label=label, **box)
     above = element("p", title, class_="title") if several else ""
@@ -205,14 +206,15 @@ def _look(share: float, x: float, y: float, size: float, numbered: bool) -> Iter
         yield element("text", localised(f"{share:.2f}"), class_=f"number on{level}", **middle)
 
 
-def _looks(values: Floats, labels: Sequence[str]) -> str:
+def _looks(values: Floats, labels: Sequence[str], across: Sequence[str]) -> str:
     """Where each position looks most, for screen readers."""
     said = []
     for row in range(min(values.shape[0], MOST_LABELS)):
         if np.isnan(values[row]).all():
             continue
         most = int(np.nanargmax(values[row]))
-        names = [labels[i] if i < len(labels) else str(i) for i in (row, most)]
+        sides = ((labels, row), (across, most))
+        names = [some[i] if i < len(some) else str(i) for some, i in sides]
         share = round(float(values[row, most]) * 100)
         said.append(
             _("{query} looks at {key} with {share} %").format(

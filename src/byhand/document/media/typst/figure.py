@@ -24,7 +24,7 @@ from byhand.document.media.stations import (
 from byhand.document.media.typst.quoting import array, call, string, words, yes
 
 ROOM = Room(each=22, together=50, alone=44, marked=False)
-LANES = {"attn": "attn", "mlp": "mlp"}
+LANES = {"attn": "attn", "cross": "attn", "mlp": "mlp"}
 
 
 @dataclass
