@@ -83,7 +83,8 @@ def test_every_architecture_has_a_book_that_lights_each_step_once(entry, exact) 
         book = bind(edition, "en")
         steps = Counter(step.address for step in edition.trace.plan)
         for pages in (("whole",), STEP_PAGES):
-            lit = Counter(s for page in pages for p in book.page(page).passages for s in p.lit)
+            shown = (page for page in book.pages if page.slug in pages)
+            lit = Counter(s for page in shown for p in page.passages for s in p.lit)
             assert lit == steps, case
         assert len({p.id for p in book.passages}) == len(list(book.passages)), case
 

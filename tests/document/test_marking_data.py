@@ -38,7 +38,7 @@ def test_the_shape_of_the_document() -> None:
     (text,) = document["texts"]
     assert list(text) == [
         "text", "label", "tokens", "precision", "follows", "passed", "first_error", "lines",
-        "unmatched",
+        "unmatched", "readings",
     ]  # fmt: skip
     assert (document["follows"], text["follows"]) == (False, False)
     assert (document["passed"], text["passed"]) == (False, False)
