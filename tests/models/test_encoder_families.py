@@ -184,6 +184,13 @@ def test_a_text_begins_and_goes_on_as_generation_config_says() -> None:
             next(byhand.generate(open_model(pair.folder), source="4 4"))
 
 
+def test_padding_within_a_text_is_refused_where_it_has_no_position() -> None:
+    with runs.pair(case_of("roberta", "padding")) as pair:
+        assert byhand.trace(pair.ours, "3 1 5").tokens == (3, 1, 5)
+        with pytest.raises(TextError, match="counts no position"):
+            byhand.trace(pair.ours, "3 4 5")
+
+
 def test_a_source_is_needed_and_refused_where_there_is_no_encoder() -> None:
     with runs.pair(case_of("bart", "one head")) as pair:
         with pytest.raises(InputError, match="reads a source and writes a text"):

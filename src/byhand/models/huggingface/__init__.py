@@ -67,6 +67,7 @@ def open_checkpoint(path: Path) -> Model:
         start=settings.start,
         never=settings.never,
         blank=blank_of(vocabulary) if read.spec.in_place else None,
+        padding=read.spec.first_row - 1 if read.spec.segments and read.spec.first_row else None,
         source_words=_of_source(path, read.spec),
     )
 
