@@ -253,6 +253,7 @@ def test_inconsistent_tensors_are_refused(
         ("gptq", {"bits": True}, "bits cannot be true"),
         ("gptq", {"group_size": 0}, "group_size cannot be 0"),
         ("gptq", {"checkpoint_format": "marlin"}, "checkpoint_format cannot be"),
+        ("gptq", {"checkpoint_format": ["gptq"]}, "checkpoint_format cannot be"),
         ("gptq", {"desc_act": False}, "orders the inputs, and desc_act says"),
         ("gptq", {"dynamic": {"-:.*q_proj": {}}}, "dynamic cannot be"),
         ("gptq", {"modules_to_not_convert": ["q_proj"]}, "leaves q_proj as it is, but"),
