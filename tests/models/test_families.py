@@ -130,6 +130,7 @@ def spec_of(folder: Path, kind: str, **settings: Any) -> ModelSpec:
         ("exaone4", {"layer_types": ["full_attention"]}, "layer_types"),
         ("bloom", {"n_head": 5}, "n_head"),
         ("codegen", {"n_head": 6}, "n_head"),
+        ("olmo3", {"rope_theta": 1000.0}, "rope_theta"),
         ("hunyuan_v1_dense", {"rope_parameters": {"rope_type": "dynamic", "alpha": -1.0}},
          "rope_parameters.alpha"),
         ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "alpha": 5.0}},
