@@ -167,3 +167,12 @@ def check_no_other_code(config: Config) -> None:
             _("a model that the transformers library itself has"),
             message=_("this folder brings code of its own, which byhand does not run"),
         )
+
+
+def know_their_code(config: Config, starts: tuple[str, ...]) -> None:
+    """Accepts the code that the first checkpoints of a family brought: the library has it now."""
+    found = config.table.get("auto_map")
+    if isinstance(found, dict) and all(
+        isinstance(word, str) and word.startswith(starts) for word in found.values()
+    ):
+        config.asked.add("auto_map")
