@@ -40,7 +40,10 @@ class TensorName:
 
 # fmt: off
 LLAMA_CPP = (
-    TensorName("inp_embd", "embed.token", "pos d", "rows of the token table", "unscaled"),
+    TensorName("inp_embd", "embed.token", "pos d", "rows of the token table",
+               "unscaled no_segments"),
+    TensorName("inp_embd", "embed.sum stream.0", "pos d", "in BERT: the sum of all embeddings",
+               "segments"),
     TensorName("embd", "embed.token", "pos d", "the same in newer versions", "unscaled"),
     TensorName("inp_scaled", "embed.token", "pos d", "the same, scaled", "scaled"),
     TensorName("pos_embd", "embed.position", "pos d", "rows of the position table"),
@@ -73,7 +76,11 @@ LLAMA_CPP = (
     TensorName("attn_out-L", "block.L.attn.out", "pos d", "what attention adds"),
     TensorName("attn_post_norm-L", "block.L.attn.after.out", "pos d", "norm after attention",
                "attn_after"),
-    TensorName("ffn_inp-L", "block.L.attn.add", "pos d", "the stream after attention", "middle"),
+    TensorName("cross_inp-L", "block.L.attn.add", "pos d", "in T5: the stream after attention"),
+    TensorName("attn_norm_cross-L", "block.L.cross.norm.out", "pos d", "norm before the source"),
+    TensorName("ffn_inp-L", "block.L.cross.add block.L.attn.add", "pos d",
+               "the stream after attention", "middle pre"),
+    TensorName("ffn_inp-L", "block.L.attn.norm.out", "pos d", "the same, normed", "middle post"),
     TensorName("sa_out-L", "block.L.attn.add", "pos d", "the same in Gemma", "middle"),
     TensorName("ffn_norm-L", "block.L.mlp.norm.out", "pos d", "second norm", "pre"),
     TensorName("attn_post_norm-L", "block.L.mlp.norm.out", "pos d", "second norm of gpt-oss",
@@ -164,6 +171,7 @@ def tensor_names(spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[st
 def facts(spec: ModelSpec, layer: int | None) -> set[str]:
     """What is true of a model and of one of its blocks, in the words of `TensorName.when`."""
     found = {"last", "scaled" if spec.embed_scale is not None else "unscaled"}
+    found.add(_yes(spec.segments is not None, "segments"))
     if layer is None:
         return found
     block = spec.blocks[layer]

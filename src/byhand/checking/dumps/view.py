@@ -43,7 +43,7 @@ class View:
 
     def module(self, name: str) -> str | None:
         """The address of what a module gives; None where the module is unknown."""
-        found = self.known(name)
+        found = self.known(name) or self.known(name.replace(".attn.", ".self_attn."))
         return found if found is not None and self.has(found) else None
 
     def first(self, *addresses: str) -> str | None:

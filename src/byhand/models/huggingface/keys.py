@@ -79,7 +79,8 @@ HARMLESS = frozenset({
     "tokenizer_class", "torchscript", "unsloth_version", "unsloth_fixed",
     "use_bfloat16", "tf_legacy_loss", "custom_pipelines", "language", "license", "tokenizer_file",
     # tokens and generation
-    "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id",
+    "bos_token_id", "eos_token_id", "eod_token_id", "pad_token_id", "sep_token_id",
+    "decoder_start_token_id",
     "use_cache", "forced_bos_token_id", "forced_eos_token_id", "max_length", "min_length",
     "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty",
     "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty",
