@@ -3,7 +3,9 @@
 `python -m benchmarks.llama_cpp.families CONVERTER [--seed N] [--only NAME]` makes a model with
 transformers, converts it with the scripts of llama.cpp (CONVERTER is the folder of
 convert_hf_to_gguf.py), opens the file with byhand and compares the logits in float64 with those of
-transformers in float64, and with what llama.cpp computes.  It ends with an error if one is off.
+transformers in float64, and with what llama.cpp computes.  Then llama.cpp's dumps of the model,
+with flash attention and without, are judged by `check`.  It ends with an error if one is off, or a
+line is called wrong or unusual.
 """
 
 from __future__ import annotations
@@ -161,8 +163,23 @@ def convert(folder: Path, path: Path) -> None:
     writer(folder, gguf.LlamaFileType.ALL_F32, path, eager=True, hparams=settings).write()
 
 
-def compared(name: str, seed: int, scratch: Path) -> tuple[float, float, float]:
-    """How far byhand is from transformers and from llama.cpp, and the largest logit."""
+def judged(path: Path, tokens: list[int]) -> tuple[int, int, float]:
+    """Lines of two dumps, how many of them are not right or unusual, and the largest × usual."""
+    from benchmarks.llama_cpp.engine import run
+
+    lines = []
+    for flash in (False, True):
+        dump = run(path, tokens, steps=True, flash=flash)
+        text = " ".join(map(str, tokens))
+        lines += byhand.check(path, dump.steps, text=text, suspects=False).texts[0].lines
+    odd = [line for line in lines if line.verdict.value != "right" or line.unusual]
+    return len(lines), len(odd), max(line.times or 0.0 for line in lines)
+
+
+def compared(
+    name: str, seed: int, scratch: Path
+) -> tuple[float, float, float, tuple[int, int, float]]:
+    """How far byhand is from transformers and llama.cpp, the largest logit, and what is judged."""
     from benchmarks.llama_cpp.engine import F32, run
 
     model = make(*CASES[name], seed)
@@ -180,6 +197,7 @@ def compared(name: str, seed: int, scratch: Path) -> tuple[float, float, float]:
         float(np.abs(own - truth).max()),
         float(np.abs(own - engine).max()),
         float(np.abs(truth).max()),
+        judged(path, ids),
     )
 
 
@@ -195,7 +213,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in [asked.only] if asked.only else CASES:
             try:
-                truth, engine, size = compared(name, asked.seed, Path(folder))
+                truth, engine, size, (lines, odd, times) = compared(name, asked.seed, Path(folder))
             except Exception as error:
                 print(f"{name:18} {type(error).__name__}: {str(error)[:300]}")
                 if asked.only:
@@ -204,10 +222,12 @@ def main() -> None:
                 continue
             # float32 settings and islands of transformers; float32 sums of llama.cpp,
             # whose gelu is a table of float16
-            fine = truth < 2e-6 * size and engine < 2e-3 * size
+            fine = truth < 2e-6 * size and engine < 2e-3 * size and not odd
             wrong += not fine
-            print(f"{name:18} transformers {truth:.1e}  llama.cpp {engine:.1e}  of {size:.2f}"
-                  + "" * fine + "  OFF" * (not fine))  # fmt: skip
+            print(
+                f"{name:18} transformers {truth:.1e}  llama.cpp {engine:.1e}  of {size:.2f};"
+                f" {lines} lines, {odd} odd, {times:.1f} × usual" + "  OFF" * (not fine)
+            )
     sys.exit(bool(wrong))
 
 
