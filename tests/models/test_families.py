@@ -39,9 +39,14 @@ def test_float64_and_the_count_are_those_of_the_library(kind: str) -> None:
         assert not [note for note in pair.ours.notes if "keys byhand does not know" in note]
 
 
-@pytest.mark.parametrize("kind", ["gemma2", "olmo2", "phi3", "gptj", "opt", "bloom", "stablelm"])
-def test_a_float32_run_of_the_library_raises_no_alarm(kind: str) -> None:
-    with runs.pair(registry.CASES[kind][0], seed=2) as pair:
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("gemma2", "plain"), ("olmo2", "plain"), ("phi3", "plain"), ("gptj", "plain"),
+     ("opt", "narrow"), ("bloom", "plain"), ("stablelm", "normed"), ("falcon", "new")],
+)  # fmt: skip
+def test_a_float32_run_of_the_library_raises_no_alarm(kind: str, name: str) -> None:
+    case = next(each for each in registry.CASES[kind] if each.name == name)
+    with runs.pair(case, seed=2) as pair:
         judged = runs.judged(pair, "eager")
     assert judged is not None
     assert judged.wrong == ()
@@ -122,6 +127,11 @@ def spec_of(folder: Path, kind: str, **settings: Any) -> ModelSpec:
         ("granite", {"logits_scaling": 0}, "logits_scaling"),
         ("exaone4", {"layer_types": ["full_attention"]}, "layer_types"),
         ("bloom", {"n_head": 5}, "n_head"),
+        ("codegen", {"n_head": 6}, "n_head"),
+        ("hunyuan_v1_dense", {"rope_parameters": {"rope_type": "dynamic", "alpha": -1.0}},
+         "rope_parameters.alpha"),
+        ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "alpha": 5.0}},
+         "rope_parameters.alpha"),
         ("cohere", {"head_dim": 7}, "head_dim"),
     ],
 )  # fmt: skip
