@@ -105,6 +105,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
+IDS = [5, 17, 3, 60, 42, 8, 77, 30, 11]
+
+
 def make(kind: str, own: dict[str, Any], seed: int) -> Any:
     """A model of this class with numbers that make every term count."""
     torch.manual_seed(seed)
@@ -188,7 +191,7 @@ def compared(
     words = {"model": {"vocab": [str(id) for id in range(96)]}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(words))  # Gemma 3 counts its words
     convert(folder, path)
-    ids = [5, 17, 3, 60, 42, 8, 77, 30, 11]
+    ids = IDS
     with torch.no_grad():
         truth = model.double()(torch.tensor([ids])).logits[0].numpy()
     own = byhand.trace(path, " ".join(map(str, ids)), numbers="float64")["logits"].array
@@ -199,6 +202,24 @@ def compared(
         float(np.abs(truth).max()),
         judged(path, ids),
     )
+
+
+def quantised(seed: int, scratch: Path) -> int:
+    """A Llama with rows of whole blocks, all of one type: how many odd lines its dumps have."""
+    from benchmarks.llama_cpp.engine import FILE_TYPES, quantise
+
+    model = make("Llama", {"hidden_size": 256, "intermediate_size": 512}, seed)
+    folder, plain = scratch / "wide", scratch / "wide.gguf"
+    model.save_pretrained(folder)
+    convert(folder, plain)
+    found = 0
+    for kind in FILE_TYPES:
+        path = scratch / f"wide-{kind}.gguf"
+        quantise(plain, path, kind, pure=True)
+        lines, odd, times = judged(path, IDS)
+        print(f"{kind:18} {lines} lines, {odd} odd, {times:.1f} × usual" + "  OFF" * bool(odd))
+        found += odd
+    return found
 
 
 def main() -> None:
@@ -228,6 +249,8 @@ def main() -> None:
                 f"{name:18} transformers {truth:.1e}  llama.cpp {engine:.1e}  of {size:.2f};"
                 f" {lines} lines, {odd} odd, {times:.1f} × usual" + "  OFF" * (not fine)
             )
+        if not asked.only:
+            wrong += quantised(asked.seed, Path(folder))
     sys.exit(bool(wrong))
 
 
