@@ -336,8 +336,9 @@ def _last_operation(address: str, module: str, spec: ModelSpec, weights: set[str
     if address.endswith((".norm.out", ".after.out")):
         gain = f"{address.removesuffix('.out')}.bias"
         return "LayerNormalization" if gain in weights else "Mul_1"
-    if address.endswith(".act"):
-        mlp = spec.blocks[int(address.split(".")[1])].mlp
+    if layer := re.match(r"(encoder\.)?block\.(\d+)\..*\.act$", address):
+        side = spec.encoder if layer[1] and spec.encoder else spec
+        mlp = side.blocks[int(layer[2])].mlp
         return ACTIVATED.get(mlp.activation) if mlp is not None else None
     if address not in weights:
         return None
