@@ -30,6 +30,12 @@ family(
     window={"sliding_window": 3, "head_dim": 6, **rope(YARN)}, stacked={"stacked": True, **ONE},
 )  # fmt: skip
 family(
+    "minimax_m2", {**MIXTRAL, "head_dim": 8},
+    plain={}, odd=ODD, tied=TIED, one={**ONE, "num_experts_per_tok": 1},
+    part=rope({"rope_type": "default", "rope_theta": 900.0, "partial_rotary_factor": 0.5}),
+    yarn=rope(YARN), stacked={"stacked": True, "hidden_act": "gelu"},
+)  # fmt: skip
+family(
     "qwen2_moe", QWEN2,
     plain={}, normalised={"norm_topk_prob": True}, tied={**TIED, "qkv_bias": False},
     some_plain={"mlp_only_layers": [1]}, every_second={"decoder_sparse_step": 2},
@@ -66,6 +72,21 @@ family(
              "partial_rotary_factor": 0.5, "rope_theta": 900.0})},
 )  # fmt: skip
 family(
+    "granitemoeshared", {**SIZES, "num_local_experts": 5, "num_experts_per_tok": 2,
+                         "shared_intermediate_size": 11},
+    plain={}, none={"shared_intermediate_size": 0}, tied=TIED, biased={"attention_bias": True},
+    multiplied={"embedding_multiplier": 12.0, "logits_scaling": 8.0,
+                "residual_multiplier": 0.22, "attention_multiplier": 0.3},
+    stacked={"stacked": True, **ONE, **rope(LLAMA3)},
+)  # fmt: skip
+family(
+    "dots1", SIGMOID,
+    plain={}, normalised={"norm_topk_prob": True}, tied={**TIED, **NO_GROUPS},
+    biased={"attention_bias": True, "n_shared_experts": 1}, odd={**ODD, **rope(YARN)},
+    windows={"sliding_window": 3, "max_window_layers": 1}, stacked={"stacked": True,
+             "sliding_window": 2, "layer_types": KINDS, "first_k_dense_replace": 2},
+)  # fmt: skip
+family(
     "gpt_oss", {**SIZES, "num_local_experts": 5, "num_experts_per_tok": 2, "head_dim": 8,
                 "sliding_window": 3},
     plain={}, full={"layer_types": ["full_attention"] * 3}, odd=ODD, tied=TIED,
@@ -87,4 +108,11 @@ family(
     halves={"rope_interleave": False}, not_normalised={"norm_topk_prob": False, **TIED},
     biased={"attention_bias": True, "routed_scaling_factor": 1.0}, yarn=rope(MSCALE),
     stacked={"stacked": True, "first_k_dense_replace": 0, **rope(YARN)},
+)  # fmt: skip
+family(
+    "glm4_moe_lite", {**SIGMOID, **LATENT},
+    plain={}, kinds={"mlp_layer_types": ["sparse", "dense", "sparse"]},
+    whole_queries={"q_lora_rank": None}, halves={"rope_interleave": False, **TIED},
+    biased={"attention_bias": True, "routed_scaling_factor": 1.0}, yarn=rope(MSCALE),
+    stacked={"stacked": True, "norm_topk_prob": False, **NO_GROUPS},
 )  # fmt: skip

@@ -30,6 +30,7 @@ from byhand.parameters import learned
 from byhand.plan import Plan
 
 Array = npt.NDArray[np.float64]
+LEARNED_TABLES = ("correction_bias", "final_logits_bias")  # buffers of the library
 TINY = Fraction(1, 10**30)  # how wide an enclosure may be that stands for the truth
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -97,7 +98,7 @@ def made(case: Case, seed: int) -> Any:
         for module in model.modules():
             if hasattr(module, "create_weight"):
                 module.weight.copy_(waves(*module.weight.shape))
-        tables = [(name, table) for name, table in model.named_buffers() if "bias" in name]
+        tables = [each for each in model.named_buffers() if each[0].endswith(LEARNED_TABLES)]
         for name, weight in (*model.named_parameters(), *tables):
             if not weight.requires_grad and weight.ndim > 1 and "position" in name:
                 continue  # sines and cosines

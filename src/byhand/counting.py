@@ -60,6 +60,12 @@ class Line:
         known = dict(self.symbols)
         return _SYMBOL.sub(lambda match: str(known[match[0]]), self.formula)
 
+    @property
+    def sort(self) -> tuple[object, ...]:
+        """What a component shares with those of other blocks that are alike."""
+        place = re.sub(r"\d+", "", self.address)
+        return place, self.kind, self.formula, self.symbols
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -69,11 +75,8 @@ class Group:
     layers: tuple[int, ...]  # empty outside the blocks
 
     def has(self, line: Line) -> bool:
-        """Whether this is the group of a line."""
-        if line.layer is None or not self.layers:
-            return line.address == self.line.address
-        ours = (self.line.part, self.line.kind, self.line.formula, self.line.symbols)
-        return (line.part, line.kind, line.formula, line.symbols) == ours
+        """Whether this is the group of a line: the same but for the number of its block."""
+        return line.sort == self.line.sort
 
     @property
     def times(self) -> int:
@@ -134,9 +137,7 @@ class Inventory(Shown):
         """The lines with equal ones of different layers put together, in spine order."""
         found: dict[tuple[object, ...], list[Line]] = {}
         for line in self.lines:
-            place = re.sub(r"\d+", "", line.address)  # the same in every block
-            key = (place, line.kind, line.formula, line.symbols)
-            found.setdefault(key, []).append(line)
+            found.setdefault(line.sort, []).append(line)
         return tuple(
             Group(same[0], tuple(line.layer for line in same if line.layer is not None))
             for same in found.values()

@@ -9,9 +9,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from benchmarks.families import registry, report, runs
+from safetensors.numpy import load_file, save_file
 
+import byhand
 from byhand.errors import InputError
 from byhand.models import open_spec
 from byhand.models.huggingface.decoders import DECODERS
@@ -36,9 +39,14 @@ def test_float64_and_the_count_are_those_of_the_library(kind: str) -> None:
         assert not [note for note in pair.ours.notes if "keys byhand does not know" in note]
 
 
-@pytest.mark.parametrize("kind", ["gemma2", "olmo2", "phi3", "gptj", "opt", "bloom", "stablelm"])
-def test_a_float32_run_of_the_library_raises_no_alarm(kind: str) -> None:
-    with runs.pair(registry.CASES[kind][0], seed=2) as pair:
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("gemma2", "plain"), ("olmo2", "plain"), ("phi3", "plain"), ("gptj", "plain"),
+     ("opt", "narrow"), ("bloom", "plain"), ("stablelm", "normed"), ("falcon", "new")],
+)  # fmt: skip
+def test_a_float32_run_of_the_library_raises_no_alarm(kind: str, name: str) -> None:
+    case = next(each for each in registry.CASES[kind] if each.name == name)
+    with runs.pair(case, seed=2) as pair:
         judged = runs.judged(pair, "eager")
     assert judged is not None
     assert judged.wrong == ()
@@ -52,6 +60,33 @@ def test_the_record_has_every_family_and_nothing_wrong() -> None:
     for family in record["families"].values():
         assert len(family["configs"]) >= 6
         assert [each for each in family["configs"] if each["wrong"]] == []
+
+
+@pytest.mark.parametrize(
+    ("prefix", "head"),
+    [("model.language_model.", ""), ("language_model.model.", "language_model.")],
+)
+def test_gemma3_with_images_is_read_as_its_text_model(
+    tmp_path: Path, prefix: str, head: str
+) -> None:
+    case = next(each for each in registry.CASES["gemma3_text"] if each.name == "untied")
+    with runs.pair(case) as pair:
+        tensors = load_file(pair.folder / "model.safetensors")
+        config = json.loads((pair.folder / "config.json").read_text("utf-8"))
+        expected = runs.by_hand(pair)[1]
+    renamed = {
+        head + name if name == "lm_head.weight" else name.replace("model.", prefix, 1): tensor
+        for name, tensor in tensors.items()
+    }
+    images = {"vision_tower.vision_model.embeddings.weight": np.zeros(3, np.float32)}
+    save_file({**renamed, **images}, tmp_path / "model.safetensors")
+    outer = {"model_type": "gemma3", "text_config": config, "vision_config": {"hidden_size": 8},
+             "mm_tokens_per_image": 4, "tie_word_embeddings": False}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(outer), "utf-8")
+    model = byhand.open_model(tmp_path)
+    found = byhand.trace(model, " ".join(map(str, pair.ids)), float="float64")["logits"]
+    assert np.array_equal(np.asarray(found), expected)
+    assert len(model.notes) == 1  # on the missing tokenizer
 
 
 # ------------------------------------------------------------------ single keys
@@ -92,6 +127,11 @@ def spec_of(folder: Path, kind: str, **settings: Any) -> ModelSpec:
         ("granite", {"logits_scaling": 0}, "logits_scaling"),
         ("exaone4", {"layer_types": ["full_attention"]}, "layer_types"),
         ("bloom", {"n_head": 5}, "n_head"),
+        ("codegen", {"n_head": 6}, "n_head"),
+        ("hunyuan_v1_dense", {"rope_parameters": {"rope_type": "dynamic", "alpha": -1.0}},
+         "rope_parameters.alpha"),
+        ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "alpha": 5.0}},
+         "rope_parameters.alpha"),
         ("cohere", {"head_dim": 7}, "head_dim"),
     ],
 )  # fmt: skip

@@ -341,7 +341,7 @@ class Trap:
 
 PICKLED = ["pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "consolidated.00.pth",
            "last.ckpt", "weights.pkl"]  # fmt: skip
-OTHER = ["tf_model.h5", "flax_model.msgpack", "model.gguf"]
+OTHER = ["tf_model.h5", "flax_model.msgpack", "model.ggml"]
 
 
 @pytest.mark.parametrize("name", [*PICKLED, *OTHER])
@@ -360,6 +360,13 @@ def test_other_formats_are_refused_with_a_way_out(tmp_path: Path, name: str) -> 
             ".save_pretrained('converted')"
         )
     assert open_spec(tmp_path).d_model == D  # the architecture needs no weights
+
+
+def test_a_folder_with_a_gguf_file_says_to_give_the_file(tmp_path: Path) -> None:
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    assert refused(tmp_path).hint == f"give the file: {tmp_path / 'model.gguf'}"
+    folder(tmp_path, LLAMA, None)
+    assert refused(tmp_path).hint == f"give the file: {tmp_path / 'model.gguf'}"
 
 
 def test_pickled_weights_beside_safetensors_are_left_alone(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from quantised_folders import FORMATS, quantised_llama, tensors_of, write
 from safetensors.torch import save_file
 
 import byhand
@@ -24,6 +23,7 @@ from byhand.errors import InputError
 from byhand.files.mapped import Stored, open_file
 from byhand.models.huggingface.config import Config
 from byhand.models.huggingface.quantised import Quantised, unpacked
+from oracles.quantised_folders import FORMATS, quantised_llama, tensors_of, write
 
 RECORDED = Path(__file__).with_name("recorded") / "quantised.safetensors"
 STORED, CASES = open_file(RECORDED)
@@ -67,13 +67,13 @@ def test_numbers_are_those_of_another_reader_to_the_bit(case: str) -> None:
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_llama_in_every_format_is_traced_exactly(tmp_path: Path, kind: str) -> None:
-    folder, numbers = quantised_llama(tmp_path, kind)
+    folder, matrices = quantised_llama(tmp_path, kind)
     model = byhand.open_model(folder)
-    for module, rows in numbers.items():
+    for module, matrix in matrices.items():
         tensor = model.weights["block.0." + OURS[module.rpartition(".")[2]]]
-        assert [[Fraction(x) for x in row] for row in tensor.data.tolist()] == rows
-    exact = byhand.trace(model, "1 5", numbers="exact")
-    proven = byhand.trace(model, "1 5", numbers="digits 8")
+        assert [[Fraction(x) for x in row] for row in tensor.data.tolist()] == matrix.rows
+    exact = byhand.trace(model, "5", numbers="exact")
+    proven = byhand.trace(model, "5", numbers="digits 8")
     assert exact.next is not None
     assert proven.next is not None
     assert all(each.proven for each in (*exact.next, *proven.next))
@@ -90,7 +90,7 @@ def test_numbers_stay_packed_until_they_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_matrices_of_gpt2_are_turned(tmp_path: Path) -> None:
-    tensors, numbers = tensors_of("gptq", 0)
+    tensors, matrices = tensors_of("gptq", 0)
     module = "model.layers.0.mlp.up_proj"
     own = {name: part for name, part in tensors.items() if name.startswith(module)}
     save_file({name: part.contiguous() for name, part in own.items()}, tmp_path / "x.safetensors")
@@ -98,7 +98,44 @@ def test_matrices_of_gpt2_are_turned(tmp_path: Path) -> None:
     found, _notes = unpacked(config, open_file(tmp_path / "x.safetensors")[0], "here", True)
     [tensor] = found.values()
     assert tensor.shape == (16, 32)
-    assert tensor.finite().T.tolist() == [[float(x) for x in row] for row in numbers[module]]
+    assert tensor.finite().T.tolist() == [[float(x) for x in row] for row in matrices[module].rows]
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "settings"),
+    [
+        ("gptq", "quantize_config.json", {"bits": 4, "group_size": 8, "desc_act": True}),
+        ("awq", "quant_config.json", {"w_bit": 4, "q_group_size": 8, "version": "GEMM"}),
+    ],
+)
+def test_older_folders_have_their_settings_in_a_file_of_their_own(
+    tmp_path: Path, kind: str, file: str, settings: dict[str, Any]
+) -> None:
+    folder, matrices = quantised_llama(tmp_path, kind)
+    config = json.loads((folder / "config.json").read_text())
+    del config["quantization_config"]
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / file).write_text(json.dumps(settings))
+    found = byhand.open_model(folder).weights["block.0.attn.q"].data
+    assert found.tolist() == [[float(x) for x in row] for row in matrices[Q].rows]
+
+
+def test_count_tells_the_bits_of_a_weight_and_opens_none(tmp_path: Path) -> None:
+    folder, _matrices = quantised_llama(tmp_path, "nf4")
+    inventory = byhand.count(folder)
+    assert inventory.storage is not None
+    attention = inventory.storage.components["count.block.0.attention"]
+    # of 256 codes: half a byte each, 4 block sizes, a table of 16 floats, and the settings
+    state = len(json.dumps(NF4_SAID))
+    assert attention.bytes == 4 * (128 + 4 * 4 + 64 + state)
+    assert attention.formats == ("NF4",)
+    assert inventory.storage.components["count.embedding"].bits == 16
+    assert inventory["count.bytes"] == inventory.storage.whole.bytes
+    assert inventory.storage.whole.formats == ("NF4", "BF16")
+    assert byhand.count("tiny").storage is None
+
+
+NF4_SAID = {"quant_type": "nf4", "blocksize": 64, "dtype": "float16", "shape": [16, 16]}
 
 
 # ------------------------------------------------------------------ what is refused
@@ -185,7 +222,7 @@ SPOILED: list[tuple[str, Spoil, str]] = [
 def test_inconsistent_tensors_are_refused(
     tmp_path: Path, kind: str, spoil: Spoil, told: str
 ) -> None:
-    tensors, _numbers = tensors_of(kind, 0)
+    tensors, _matrices = tensors_of(kind, 0)
     spoil(tensors)
     with pytest.raises(InputError, match=told):
         byhand.open_model(write(tmp_path, kind, tensors)).weights["block.0.attn.q"].data  # noqa: B018
@@ -218,20 +255,20 @@ def test_inconsistent_tensors_are_refused(
 def test_settings_that_byhand_does_not_have_are_refused(
     tmp_path: Path, kind: str, config: dict[str, Any], told: str
 ) -> None:
-    tensors, _numbers = tensors_of(kind, 0)
+    tensors, _matrices = tensors_of(kind, 0)
     with pytest.raises(InputError, match=told):
         byhand.open_model(write(tmp_path, kind, tensors, **config)).weights["block.0.attn.q"].data  # noqa: B018
 
 
 def test_a_weight_may_not_be_there_twice(tmp_path: Path) -> None:
-    tensors, _numbers = tensors_of("gptq", 0)
+    tensors, _matrices = tensors_of("gptq", 0)
     tensors[f"{Q}.weight"] = torch.ones(16, 16)
     with pytest.raises(InputError, match=r"q_proj.weight is stored twice"):
         byhand.open_model(write(tmp_path, "gptq", tensors))
 
 
 def test_scales_of_activations_are_noted_and_left_out(tmp_path: Path) -> None:
-    tensors, _numbers = tensors_of("fp8", 0)
+    tensors, _matrices = tensors_of("fp8", 0)
     tensors[f"{Q}.input_scale"] = torch.tensor(0.5)
     model = byhand.open_model(write(tmp_path, "fp8", tensors))
     assert any("input_scale" in note for note in model.notes)

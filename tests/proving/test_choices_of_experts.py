@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import byhand
+from budgets import LONG
+from byhand.document.compose.listing import unproven
+from byhand.document.compose.trace import document
+from byhand.document.media.json import trace as json_trace
+from byhand.document.media.terminal.parts import Terminal
 from byhand.evaluate import prepare
 from byhand.files import parse_model
 from byhand.model import Model
@@ -91,13 +97,7 @@ def test_scores_that_are_equal_for_another_reason_are_told_as_open() -> None:
     assert (first.asked, first.candidates) == ("experts", (1, 2))
     assert first.address.startswith(f"{CHOSEN}[")
     assert first.enclosure.contains(0)
-    assert "whose scores are" in str(document_of(trace))
-
-
-def document_of(trace: byhand.Trace) -> object:
-    from byhand.document.compose.listing import unproven
-
-    return unproven(trace)
+    assert "whose scores are" in str(unproven(trace))
 
 
 def test_nearly_equal_scores_need_more_bits_and_are_no_tie() -> None:
@@ -173,3 +173,18 @@ def test_experts_tied_by_their_weights_are_told_in_a_large_model_too() -> None:
     (line,) = byhand.check(model, {CHOSEN: claimed}, text=TEXT, precision="float32")
     assert line.verdict.value != "right"
     assert not line.tied
+
+
+@pytest.mark.parametrize("asked", [{"digits": 10}, {}][: 1 + LONG])
+def test_a_tie_is_told_in_the_trace_in_json_and_in_the_book(
+    asked: dict[str, Any], tmp_path: Path
+) -> None:
+    model = parse_model(PENCIL, "tie.yaml")
+    told = "experts have equal scores here; the first of them is chosen"
+    trace = byhand.trace(model, **asked)
+    shown = "\n".join(Terminal(100).lines(document(trace)))
+    assert f"position 0 (a): {told}" in shown
+    steps = {step["address"]: step for step in json_trace.document_of(trace)["steps"]}
+    assert steps[CHOSEN]["notes"] == [{"kind": "tied-experts", "index": [0]}]
+    byhand.book(model, out=tmp_path / "book", **asked)
+    assert told in (tmp_path / "book" / "block.html").read_text("utf-8")

@@ -1,7 +1,7 @@
-"""Blocks of GGUF read wrongly: the mistakes that readers of these formats make, each a change of
-bytes before the right reading.
+"""Blocks of GGUF read wrongly: the mistakes that readers of these formats make.
 
-`slips` gives every mistake that a format can have, by name, and the numbers it makes.
+Each is a change of bytes before the right reading.  `slips` gives every mistake that a format can
+have, by name, and the numbers it makes.
 """
 
 from __future__ import annotations
@@ -40,6 +40,13 @@ LAYOUTS = {
     "Q6_K": Layout((208, 210), (0, 128), upper=(128, 192), groups=(192, 208), run=64),
     "IQ4_NL": Layout((0, 2), (2, 18)),
     "IQ4_XS": Layout((0, 2), (8, 136), groups=(4, 8)),
+    "IQ1_S": Layout((0, 2), (2, 34), bits=8),
+    "IQ1_M": Layout((48, 56), (0, 32), bits=8),
+    "IQ2_XXS": Layout((0, 2), (2, 66), bits=8),
+    "IQ2_XS": Layout((0, 2), (2, 66), bits=8, groups=(66, 74)),
+    "IQ2_S": Layout((0, 2), (2, 34), bits=8, upper=(66, 74), groups=(74, 82)),
+    "IQ3_XXS": Layout((0, 2), (2, 66), bits=8),
+    "IQ3_S": Layout((0, 2), (2, 66), bits=8, upper=(66, 74), groups=(106, 110)),
     "MXFP4": Layout((0, 1), (1, 17)),
     "TQ1_0": Layout((52, 54), (0, 52), bits=8),
     "TQ2_0": Layout((64, 66), (0, 64), bits=2),

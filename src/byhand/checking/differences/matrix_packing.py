@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from byhand.checking.differences.difference import Floats, Reading
-from byhand.checking.differences.product import Places, Product, good
+from byhand.checking.differences.product import READ_OFF, Places, Product, good
 from byhand.checking.suspects.rewritings import Replaced
 from byhand.language import _
 
@@ -24,17 +24,16 @@ def packing_readings(product: Product) -> Iterator[Reading]:
         return
     part, words = product.sample, slips_in_words()
     for slip, entries in tensor.misread():
-        if not np.isfinite(entries.sum()):
+        whole = entries.T if product.turned else entries
+        matrix = np.asarray(whole[:, product.columns], np.float64)
+        if not np.isfinite(matrix.sum()):
             continue
-        wide = np.asarray(entries, np.float64)
-        whole = wide.T if product.turned else wide
-        matrix = whole[:, product.columns]
         if not _fits(product, matrix, part) or not _fits(product, matrix, slice(None)):
             continue
         said = _("it follows if {name}, which is {type}, is unpacked {words}")
         yield product.rewritten(
             "weight-packing", said, _("look for how {name} is unpacked: {words}"),
-            Replaced(whole), unlikely=0, name=product.name, type=tensor.stored,
+            Replaced(whole), unlikely=-READ_OFF, name=product.name, type=tensor.stored,
             words=words.get(slip, slip))  # fmt: skip
         return
 
@@ -60,4 +59,21 @@ def slips_in_words() -> dict[str, str]:
         "minima": _("without its minima"),
         "exchanged": _("with the scales of codes and of minima exchanged"),
         "offset": _("without what is taken from each code"),
+        "zeros too small": _("with zero points that are too small by 1"),
+        "zeros too large": _("with zero points that are too large by 1"),
+        "no zeros": _("without its zero points"),
+        "in order": _("without g_idx, as if its groups followed each other"),
+        "order of eight": _("without the order in which eight outputs share a word"),
+        "order of zeros": _("with zero points that are not in the order of its codes"),
+        "order of codes": _("with codes that are not in the order of its zero points"),
+        "no scales": _("without its scales"),
+        "divided": _("with a division by its scales in place of a product"),
+        "turned": _("with the scales of its blocks transposed"),
+        "nf4": _("with the numbers of nf4"),
+        "fp4": _("with the numbers of fp4"),
+        "block offset": _("without the offset of its blocks' sizes"),
+        "undivided": _("with its scales not divided by 127"),
+        "over 128": _("with its scales divided by 128"),
+        "global product": _("with a product with its global scale in place of a division"),
+        "no global": _("without its global scale"),
     }

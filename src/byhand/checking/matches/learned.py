@@ -158,7 +158,8 @@ def targets_of(sheet: Sheet, model: Model, row: Row, goal: int | None) -> tuple[
     length = len(row.tokens)
     given = _of_row(sheet, sheet.targets, row)
     if given is None and (labels := _of_row(sheet, sheet.labels, row)) is not None:
-        given = (*labels[1:], UNCOUNTED)
+        aligned = model.in_place or model.spec.encoder is not None  # each at its own position
+        given = labels if aligned else (*labels[1:], UNCOUNTED)
     if given is None:
         named = {entry.name.strip().partition("[")[0] for entry in sheet.entries}
         if goal is not None and not named & set(LOSSES):

@@ -20,6 +20,7 @@ from byhand.checking.suspects.ends import end_suspects
 from byhand.checking.suspects.expert_answers import expert_answer_suspects
 from byhand.checking.suspects.experts import expert_suspects
 from byhand.checking.suspects.heads import head_suspects
+from byhand.checking.suspects.left_out import left_out_suspects
 from byhand.checking.suspects.limits import limit_suspects
 from byhand.checking.suspects.losses import loss_suspects
 from byhand.checking.suspects.matrices import matrix_suspects
@@ -55,6 +56,7 @@ FORTH: tuple[Source, ...] = (
     score_suspects,
     sink_suspects,
     cap_suspects,
+    left_out_suspects,
     rotary_suspects,
     head_suspects,
     end_suspects,

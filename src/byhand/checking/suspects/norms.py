@@ -231,7 +231,13 @@ def _gain_and_bias(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
         _("multiply by the gain and add the bias of the norm"),
         reading(gain=None, bias=None)))  # fmt: skip
     yield from made(scene,
-        gained,
+        [step for step in gained if step.attributes.get("plus_one")],
+        Mistake("norm-gain-plus-one",
+                _("it follows if the norm multiplies by the gain; the model says 1 + gain"),
+                _("multiply by 1 + gain"), setting(plus_one=None)),
+    )  # fmt: skip
+    yield from made(scene,
+        [step for step in gained if not step.attributes.get("plus_one")],
         Mistake("norm-gain-plus-one",
                 _("it follows if the norm multiplies by 1 + gain; the model says gain"),
                 _("multiply by the gain itself, without adding 1"),

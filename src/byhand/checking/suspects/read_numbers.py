@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from byhand.checking.suspects.casts import rounded_to
 from byhand.checking.suspects.pieces import Pieces
-from byhand.checking.suspects.rewritings import Rewriting
+from byhand.checking.suspects.rewritings import Replaced, Rewriting
 from byhand.errors import InputError
 from byhand.language import _
 from byhand.numbers.allowed import Range
@@ -31,14 +31,17 @@ class ReadOff(Pieces):
     @quiet(all="ignore")
     def rewritten(self, x: Any, *, rewriting: Rewriting, turned: bool = False) -> Range:
         """A weight as a port made it; `turned`: its file has the outputs first."""
+        if isinstance(rewriting, Replaced) and rewriting.values.dtype == np.dtype(object):
+            new: Range = self.admit(rewriting.values.T if turned else rewriting.values)
+            return new
         own: Range = self.admit(x)
         if own.rad is not None and own.stored is None:
             raise InputError(_("this weight is not a float"))
         data = own.mid.T if turned else own.mid
-        new = rewriting(data)
-        made = Range(new.T if turned else new, own.rad, relative=own.relative, least=own.least)
-        made.stored = own.stored
-        return made
+        made = rewriting(data)
+        found = Range(made.T if turned else made, own.rad, relative=own.relative, least=own.least)
+        found.stored = own.stored
+        return found
 
     @quiet(all="ignore")
     def weighted_sum(self, *, factors: Sequence[float], **terms: Any) -> Range:

@@ -302,9 +302,13 @@ class Scene:
 
     def attention(self, address: str) -> AttentionSpec:
         """The attention a step belongs to."""
-        layer = self.layer(address)
+        encoder = address.startswith("encoder.")
+        side = self.spec.encoder if encoder else self.spec
+        layer = self.layer(address.removeprefix("encoder."))
+        assert side is not None
         assert layer is not None
-        attention = self.spec.blocks[layer].attention
+        block = side.blocks[layer]
+        attention = block.cross if ".cross." in address else block.attention
         assert attention is not None
         return attention
 

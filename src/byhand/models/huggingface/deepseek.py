@@ -1,4 +1,4 @@
-"""deepseek_v2 and deepseek_v3: latent attention, groups of experts, and experts that always answer.
+"""deepseek_v2, deepseek_v3 and glm4_moe_lite: latent attention, groups of experts, shared ones.
 
 The scale of the scores grows with the factor of YaRN where the config has `mscale_all_dim`.
 """
@@ -12,8 +12,15 @@ from typing import Any
 from byhand.expression import Call, Expression, Number, Power, Product, Sum
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
+from byhand.models.huggingface.keys import know_their_code
 from byhand.models.huggingface.rope import Keys, read_rope, rope_table
-from byhand.models.huggingface.routers import by_sigmoid, in_groups, plain_mlp, with_experts
+from byhand.models.huggingface.routers import (
+    Usual,
+    by_sigmoid,
+    in_groups,
+    plain_mlp,
+    with_experts,
+)
 from byhand.spec import (
     AttentionSpec,
     BlockSpec,
@@ -26,12 +33,15 @@ from byhand.spec import (
 
 EPS = Fraction(1, 1_000_000)
 THEIR_CODE = ("configuration_deepseek.Deepseek", "modeling_deepseek.Deepseek")
+LAYERS = ("dense", "sparse")
+V3 = Usual(256, 8, 2048, 1, (8, 4), Fraction(5, 2))
+GLM_LITE = Usual(64, 4, 1536, 1, scale=Fraction(9, 5))
 METHODS = {"greedy": False, "group_limited_greedy": True}  # whether experts stand in groups
 
 
 def read_v2(config: Config, name: str) -> ModelSpec:
     """The spec of a DeepSeek V2 config."""
-    _know_their_code(config)
+    know_their_code(config, THEIR_CODE)
     config.word("scoring_func", "softmax", {"softmax": None})
     if config.flag("norm_topk_prob", False):  # other code reads it, the library does not
         raise config.refuse("norm_topk_prob", "false")
@@ -59,30 +69,24 @@ def read_v2(config: Config, name: str) -> ModelSpec:
 
 def read_v3(config: Config, name: str) -> ModelSpec:
     """The spec of a DeepSeek V3 config."""
-    _know_their_code(config)
+    know_their_code(config, THEIR_CODE)
     plain = plain_mlp(config)
-    width = config.whole("moe_intermediate_size", 2048)
-    sparse = with_experts(
-        config,
-        replace(plain, d_ff=width),
-        ("n_routed_experts", "num_local_experts"),
-        (256, 8),
-        shared=width * config.whole("n_shared_experts", 1),
-        **by_sigmoid(config, (8, 4), Fraction(5, 2)),
-    )
+    sparse = by_sigmoid(config, plain, V3)
     # further blocks guess tokens beyond the next one; a forward pass does not read them
     config.asked.update(("num_nextn_predict_layers", "num_mtp_layers"))
-    pairing = "interleaved" if config.flag("rope_interleave", True) else "half"
-    return _model(config, name, pairing, (4096, 3), (plain, sparse))
+    return _model(config, name, _pairing(config), (4096, 3), (plain, sparse))
 
 
-def _know_their_code(config: Config) -> None:
-    """Accepts the code that the first checkpoints brought: the library has it now."""
-    found = config.table.get("auto_map")
-    if isinstance(found, dict) and all(
-        isinstance(word, str) and word.startswith(THEIR_CODE) for word in found.values()
-    ):
-        config.asked.add("auto_map")
+def read_glm4_lite(config: Config, name: str) -> ModelSpec:
+    """The spec of a GLM 4 MoE Lite config: as DeepSeek V3, with a list of plain layers."""
+    plain = plain_mlp(config)
+    sparse = by_sigmoid(config, plain, GLM_LITE)
+    config.asked.add("num_nextn_predict_layers")
+    return _model(config, name, _pairing(config), (202_752, 1), (plain, sparse), Fraction(1, 10**5))
+
+
+def _pairing(config: Config) -> str:
+    return "interleaved" if config.flag("rope_interleave", True) else "half"
 
 
 def _model(
@@ -91,20 +95,16 @@ def _model(
     pairing: str,
     usual: tuple[int, int],
     mlps: tuple[MlpSpec, MlpSpec],
+    eps: Fraction = EPS,
 ) -> ModelSpec:
     """The model; usual = (its context, how many blocks have no experts)."""
     d = config.whole("hidden_size")
     layers = config.whole("num_hidden_layers", most=MOST_LAYERS)
-    norm = NormSpec("rmsnorm", config.epsilon("rms_norm_eps", EPS), bias=False)
+    norm = NormSpec("rmsnorm", config.epsilon("rms_norm_eps", eps), bias=False)
     attention = _attention(config, Keys(pairing=pairing, context=usual[0]))
-    first = config.whole("first_k_dense_replace", usual[1], least=0)
-    if config.whole("moe_layer_freq", 1) != 1:
-        raise config.refuse("moe_layer_freq", "1")
     plain, sparse = mlps
-    blocks = (
-        BlockSpec(attention, plain if layer < first else sparse, norm, norm)
-        for layer in range(layers)
-    )
+    dense = _without_experts(config, layers, usual[1])
+    blocks = (BlockSpec(attention, plain if each else sparse, norm, norm) for each in dense)
     return ModelSpec(
         name=name,
         vocab=config.whole("vocab_size"),
@@ -115,6 +115,21 @@ def _model(
         tied=config.flag("tie_word_embeddings", False),
         layout="out_in",
     )
+
+
+def _without_experts(config: Config, layers: int, usual: int) -> list[bool]:
+    """Whether each layer has a plain MLP: the first ones, or as a list says."""
+    first = config.whole("first_k_dense_replace", usual, least=0)
+    if config.whole("moe_layer_freq", 1) != 1:
+        raise config.refuse("moe_layer_freq", "1")
+    _key, kinds = config.value("mlp_layer_types", None)
+    if kinds is None:
+        return [layer < first for layer in range(layers)]
+    if not isinstance(kinds, list) or len(kinds) != layers or not set(kinds) <= set(LAYERS):
+        names = _("a list of {count}, each of {names}")
+        expected = names.format(count=layers, names=", ".join(LAYERS))
+        raise config.refuse("mlp_layer_types", expected, kinds)
+    return [kind == "dense" for kind in kinds]
 
 
 def _attention(config: Config, keys: Keys) -> AttentionSpec:

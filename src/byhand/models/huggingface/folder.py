@@ -82,7 +82,7 @@ def stored_tensors(folder: Path) -> dict[str, Stored]:
         return _shards(folder)
     names = _names(folder)
     for name in names:
-        if name.lower().endswith((*PICKLED, *OTHER)):
+        if name.lower().endswith((*PICKLED, *OTHER)) and not name.lower().endswith(".gguf"):
             raise _refuse_format(folder, name)
     raise InputError(
         _("this folder has no weights"),
@@ -151,6 +151,9 @@ def _refuse_format(folder: Path, name: str) -> InputError:
 
 
 def _way_on(folder: Path) -> str | None:
+    packed = [name for name in _names(folder) if name.lower().endswith(".gguf")]
+    if packed:
+        return _("give the file: {file}").format(file=folder / packed[0])
     if _there(folder / ADAPTER):
         return _("this is an adapter: merge it into its model first (merge_and_unload in peft)")
     if _there(folder / "snapshots"):

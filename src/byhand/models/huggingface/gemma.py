@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +11,7 @@ from byhand.models.huggingface.common import Common, every, layer_kinds, limit, 
 from byhand.models.huggingface.config import Config
 from byhand.models.huggingface.keys import check_unread
 from byhand.models.huggingface.rope import rope_table
-from byhand.spec import AttentionSpec, BlockSpec, ModelSpec
+from byhand.spec import NO_NORM, AttentionSpec, BlockSpec, ModelSpec
 
 TANH = "gelu_pytorch_tanh"
 
@@ -41,6 +42,13 @@ def read_gemma2(config: Config, name: str) -> ModelSpec:
     )
 
 
+def read_vaultgemma(config: Config, name: str) -> ModelSpec:
+    """The spec of a VaultGemma config: as Gemma 2, without the norms behind the sublayers."""
+    spec = read_gemma2(config, name)
+    blocks = (replace(block, attn_after=NO_NORM, mlp_after=NO_NORM) for block in spec.blocks)
+    return replace(spec, blocks=tuple(blocks))
+
+
 def read_gemma3(config: Config, name: str) -> ModelSpec:
     """The spec of a Gemma 3 config: q and k normalised, and a RoPE of its own in each window."""
     common = Common(config, context=131_072, kv_heads=4, head_dim=256)
@@ -65,7 +73,11 @@ def read_gemma3_with_images(config: Config, name: str) -> ModelSpec:
     text = config.within("text_config")
     if text is None:
         raise config.refuse("text_config", _("the settings of the language model"))
-    config.asked.update(("vision_config", "tie_word_embeddings"))
+    config.asked.update(("vision_config", "mm_tokens_per_image", "boi_token_index",
+                         "eoi_token_index", "image_token_index"))  # fmt: skip
+    tied = text.table.get("tie_word_embeddings", True)
+    if config.flag("tie_word_embeddings", True) is not tied:
+        raise config.refuse("tie_word_embeddings", _("the same as in text_config"))
     spec = read_gemma3(text, name)
     check_unread(text, "gemma3_text")
     return spec

@@ -6,14 +6,13 @@ from dataclasses import replace
 from fractions import Fraction
 
 from byhand.language import _
-from byhand.models.huggingface.config import LONGEST_CONTEXT, Config
-from byhand.models.huggingface.mixtures import SMALL, Body, biased, windows_of
-from byhand.models.huggingface.rope import Keys
-from byhand.models.huggingface.routers import plain_mlp, with_experts
-from byhand.spec import AttentionSpec, MlpSpec, ModelSpec
+from byhand.models.huggingface.common import SMALL, Common
+from byhand.models.huggingface.config import Config
+from byhand.models.huggingface.rope import rope_table
+from byhand.models.huggingface.routers import with_experts
+from byhand.spec import BlockSpec, MlpSpec, ModelSpec
 
 ALPHA, LIMIT = Fraction(1702, 1000), Fraction(7)
-ROPE = Keys(base=Fraction(150_000), context=131_072)
 YARN = {
     "rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": False,
     "original_max_position_embeddings": 4096,
@@ -22,35 +21,26 @@ YARN = {
 
 def read(config: Config, name: str) -> ModelSpec:
     """The spec of a gpt-oss config."""
-    if config.within("rope_parameters") is None and config.within("rope_scaling") is None:
-        said, config = config, Config(config.path, {**config.table, "rope_parameters": YARN})
-        config.asked = said.asked
-    body = Body.of(config, kv_heads=8, eps=SMALL, rope=ROPE, head_dim=True, d_head=64)
-    bias = config.flag("attention_bias", True)
-    attention = replace(biased(body.attention, bias, bias), sinks=True)
-    window = config.whole_or_none("sliding_window", 128, most=LONGEST_CONTEXT)
-    windows = windows_of(config, [layer % 2 == 0 for layer in range(body.layers)], window)
-    mlp = _experts(config)
-
-    def layer_of(layer: int) -> tuple[AttentionSpec, MlpSpec]:
-        return replace(attention, window=windows[layer]), mlp
-
-    return body.spec(config, name, 131_072, layer_of)
+    body = Common(config, context=131_072, kv_heads=8, head_dim=64, null_width=True)
+    norm, bias = body.rmsnorm(SMALL), config.flag("attention_bias", True)
+    given = rope_table(config)
+    table = given if given.table else Config(config.path, YARN)
+    rope = body.rope(table=table, base=Fraction(150_000))
+    attention = body.attention(bias=bias, out_bias=bias, rotary=rope, sinks=True)
+    windows = body.windows([layer % 2 == 0 for layer in range(body.layers)], 128)
+    mlp = _experts(config, body.mlp("silu", bias=True))
+    blocks = [BlockSpec(replace(attention, window=each), mlp, norm, norm) for each in windows]
+    return body.spec(name, blocks, norm)
 
 
-def _experts(config: Config) -> MlpSpec:
+def _experts(config: Config, mlp: MlpSpec) -> MlpSpec:
     """gate·sigmoid(alpha·gate) · (hidden + 1), both limited before."""
     config.asked.update(("experts_per_token", "initial_context_length"))  # the same for all of them
     if config.number("swiglu_alpha", ALPHA) != ALPHA:
         raise config.refuse("swiglu_alpha", _("1.702, or no such key"))
-    limit = config.number("swiglu_limit", LIMIT)
-    if limit <= 0:
+    most = config.number("swiglu_limit", LIMIT)
+    if most <= 0:
         raise config.refuse("swiglu_limit", _("a number above 0"))
-    mlp = replace(
-        plain_mlp(config, bias=True),
-        activation="quick_gelu",
-        limit=limit,
-        hidden_plus=Fraction(1),
-    )
+    mlp = replace(mlp, activation="quick_gelu", limit=most, hidden_plus=Fraction(1))
     names = ("num_local_experts", "num_experts")
     return with_experts(config, mlp, names, (128, 4), router_bias=True)

@@ -1,4 +1,4 @@
-"""Families with experts: mixtral, qwen2_moe, qwen3_moe, olmoe, granitemoe and glm4_moe.
+"""Families with experts: mixtral, qwen2_moe, qwen3_moe, olmoe, granitemoe, glm4_moe, dots1, ….
 
 Their attention is that of llama, in variants.  In each block a router chooses among experts; some
 blocks have a plain MLP instead.
@@ -6,212 +6,173 @@ blocks have a plain MLP instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from byhand.expression import Expression, Number, Quotient
 from byhand.language import _
-from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
-from byhand.models.huggingface.rope import Keys, read_rope
-from byhand.models.huggingface.routers import IGNORED, by_sigmoid, plain_mlp, with_experts
-from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
+from byhand.models.huggingface.common import SMALL, Common, factor, layer_kinds, limit, over
+from byhand.models.huggingface.config import Config
+from byhand.models.huggingface.keys import know_their_code
+from byhand.models.huggingface.routers import IGNORED, Usual, by_sigmoid, with_experts
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec
 
-LAYER_TYPES = {"full_attention": False, "sliding_attention": True}
-SMALL, SMALLER = Fraction(1, 100_000), Fraction(1, 1_000_000)  # eps of norms
+MINIMAX_CODE = ("configuration_minimax_m2.MiniMaxM2", "modeling_minimax_m2.MiniMaxM2")
 
 
 def read_mixtral(config: Config, name: str) -> ModelSpec:
     """The spec of a Mixtral config."""
-    body = Body.of(
-        config, kv_heads=8, eps=SMALL, rope=Keys(base=Fraction(1_000_000)), head_dim=True
-    )
-    window = config.whole_or_none("sliding_window", most=LONGEST_CONTEXT)
+    body = Common(config, context=4096 * 32, kv_heads=8)
+    norm, rope = body.rmsnorm(SMALL), body.rope(base=Fraction(1_000_000))
+    attention = body.attention(rotary=rope, window=body.window(None))
     names = ("num_local_experts", "num_experts")
-    mlp = with_experts(config, plain_mlp(config), names, (8, 2))
-    attention = replace(body.attention, window=window)
-    return body.spec(config, name, 4096 * 32, lambda _layer: (attention, mlp))
+    mlp = with_experts(config, body.mlp("silu"), names, (8, 2))
+    return body.spec(name, _blocks([attention] * body.layers, [mlp] * body.layers, norm), norm)
 
 
 def read_qwen2_moe(config: Config, name: str) -> ModelSpec:
     """The spec of a Qwen 2 MoE config."""
-    body = Body.of(config, kv_heads=16, eps=SMALLER)
-    bias = config.flag("qkv_bias", True)
-    attention = replace(body.attention, q_bias=bias, k_bias=bias, v_bias=bias)
+    body = Common(config, context=32_768, kv_heads=16, fixed_width=True)
+    norm = body.rmsnorm()
+    attention = body.attention(bias=config.flag("qkv_bias", True), rotary=body.rope())
     shared = config.whole("shared_expert_intermediate_size", 5632)
-    mlps = _sparse(config, body.layers, (60, 4), shared=shared, shared_gate=True)
-    windows = _alternating_windows(config, body.layers)
-
-    def layer_of(layer: int) -> tuple[AttentionSpec, MlpSpec]:
-        return replace(attention, window=windows[layer]), mlps[layer]
-
-    return body.spec(config, name, 32_768, layer_of)
+    mlps = _sparse(body, (60, 4), shared=shared, shared_gate=True)
+    used = config.flag("use_sliding_window", False)
+    first = config.whole("max_window_layers", 28, least=0)
+    kinds = layer_kinds(config, [layer < first and not layer % 2 for layer in range(body.layers)])
+    config.asked.add("sliding_window")  # unused, it may be 0
+    if not used and any(kinds) and config.value("layer_types", None)[1] is not None:
+        raise config.refuse("layer_types", _("full_attention, without use_sliding_window"))
+    attentions = _windowed(body, attention, kinds, 4096) if used else [attention] * body.layers
+    return body.spec(name, _blocks(attentions, mlps, norm), norm)
 
 
 def read_qwen3_moe(config: Config, name: str) -> ModelSpec:
     """The spec of a Qwen 3 MoE config."""
-    body = Body.of(config, kv_heads=4, eps=SMALLER, head_dim=True)
-    bias = config.flag("attention_bias", False)
-    window = None
+    body = Common(config, context=32_768, kv_heads=4)
+    norm, bias = body.rmsnorm(), config.flag("attention_bias", False)
     config.asked.update(("sliding_window", "max_window_layers"))
-    if config.flag("use_sliding_window", False):
-        window = config.whole_or_none("sliding_window", 4096, most=LONGEST_CONTEXT)
-    attention = replace(
-        biased(body.attention, bias, bias), window=window, q_norm=body.norm, k_norm=body.norm
+    window = body.window(4096) if config.flag("use_sliding_window", False) else None
+    attention = body.attention(
+        bias=bias, out_bias=bias, rotary=body.rope(), window=window, q_norm=norm, k_norm=norm
     )
-    mlps = _sparse(config, body.layers, (128, 8))
-    return body.spec(config, name, 32_768, lambda layer: (attention, mlps[layer]))
+    mlps = _sparse(body, (128, 8))
+    return body.spec(name, _blocks([attention] * body.layers, mlps, norm), norm)
 
 
 def read_olmoe(config: Config, name: str) -> ModelSpec:
     """The spec of an OLMoE config: queries and keys are normalised as whole rows."""
-    body = Body.of(config, kv_heads=None, eps=SMALL)
-    bias = config.flag("attention_bias", False)
-    clip = None if config.value("clip_qkv", None)[1] is None else config.positive("clip_qkv")
-    attention = replace(
-        biased(body.attention, bias, bias),
-        q_norm=body.norm,
-        k_norm=body.norm,
+    body = Common(config, context=4096, fixed_width=True)
+    norm, bias = body.rmsnorm(SMALL), config.flag("attention_bias", False)
+    attention = body.attention(
+        bias=bias,
+        out_bias=bias,
+        rotary=body.rope(),
+        q_norm=norm,
+        k_norm=norm,
         normed="width",
-        clip=clip,
+        clip=limit(config, "clip_qkv"),
     )
     names = ("num_experts", "num_local_experts")
     normalised = config.flag("norm_topk_prob", False)
-    mlp = with_experts(config, plain_mlp(config), names, (64, 8), normalised=normalised)
-    return body.spec(config, name, 4096, lambda _layer: (attention, mlp))
+    mlp = with_experts(config, body.mlp("silu"), names, (64, 8), normalised=normalised)
+    return body.spec(name, _blocks([attention] * body.layers, [mlp] * body.layers, norm), norm)
 
 
 def read_granitemoe(config: Config, name: str) -> ModelSpec:
     """The spec of a Granite MoE config: with multipliers along the stream."""
-    body = Body.of(config, kv_heads=None, eps=SMALLER)
-    bias = config.flag("attention_bias", False)
-    scale = _factor(config, "attention_multiplier")
-    attention = replace(biased(body.attention, bias, bias), scale=scale)
-    mlp = with_experts(config, plain_mlp(config), ("num_local_experts", None), (8, 2))
-    scaling = config.number("logits_scaling", Fraction(1))
-    if scaling == 0:
-        raise config.refuse("logits_scaling", _("a number other than 0"))
+    body = Common(config, fixed_width=True)
+    norm, bias = body.rmsnorm(), config.flag("attention_bias", False)
+    scale = factor(config, "attention_multiplier")
+    attention = body.attention(bias=bias, out_bias=bias, rotary=body.rope(), scale=scale)
+    mlp = with_experts(config, body.mlp("silu"), ("num_local_experts", None), (8, 2))
+    if config.table.get("model_type") == "granitemoeshared":
+        mlp = replace(mlp, shared=config.whole("shared_intermediate_size", 0, least=0) or None)
+    added = factor(config, "residual_multiplier")
+    blocks = _blocks([attention] * body.layers, [mlp] * body.layers, norm, add_scale=added)
     return body.spec(
-        config,
         name,
-        2048,
-        lambda _layer: (attention, mlp),
-        add_scale=_factor(config, "residual_multiplier"),
-        embed_scale=_factor(config, "embedding_multiplier"),
-        logit_scale=None if scaling == 1 else Quotient(Number(Fraction(1)), Number(scaling)),
+        blocks,
+        norm,
+        embed_scale=factor(config, "embedding_multiplier"),
+        logit_scale=over(config, "logits_scaling"),
     )
 
 
 def read_glm4_moe(config: Config, name: str) -> ModelSpec:
     """The spec of a GLM 4 MoE config: a choice by sigmoids, and a shared expert."""
-    body = Body.of(config, kv_heads=8, eps=SMALL, rope=Keys(share=Fraction(1, 2)), head_dim=True)
-    attention = biased(body.attention, config.flag("attention_bias", False), out=False)
+    body = Common(config, context=131_072, kv_heads=8)
+    norm, rope = body.rmsnorm(SMALL), body.rope(share=Fraction(1, 2))
+    attention = body.attention(bias=config.flag("attention_bias", False), rotary=rope)
     if config.flag("use_qk_norm", False):
-        attention = replace(attention, q_norm=body.norm, k_norm=body.norm)
-    plain = plain_mlp(config)
-    width = config.whole("moe_intermediate_size", 1408)
-    sparse = with_experts(
-        config,
-        replace(plain, d_ff=width),
-        ("n_routed_experts", "num_local_experts"),
-        (128, 8),
-        shared=width * config.whole("n_shared_experts", 1),
-        **by_sigmoid(config, (1, 1), Fraction(1)),
-    )
-    first = config.whole("first_k_dense_replace", 1, least=0)
+        attention = replace(attention, q_norm=norm, k_norm=norm)
     config.asked.update(("num_nextn_predict_layers", "num_mtp_layers"))
+    mlps = _after_plain_ones(body, 1, Usual(128, 8, shared=1))
+    return body.spec(name, _blocks([attention] * body.layers, mlps, norm), norm)
 
-    def layer_of(layer: int) -> tuple[AttentionSpec, MlpSpec]:
-        return attention, plain if layer < first else sparse
 
-    return body.spec(config, name, 131_072, layer_of)
+def read_dots1(config: Config, name: str) -> ModelSpec:
+    """The spec of a dots.llm1 config: the attention of Qwen 3, the experts of DeepSeek V3."""
+    body = Common(config, kv_heads=32)
+    norm, bias = body.rmsnorm(), config.flag("attention_bias", False)
+    attention = body.attention(
+        bias=bias, out_bias=bias, rotary=body.rope(), q_norm=norm, k_norm=norm
+    )
+    first = config.whole("max_window_layers", 62, least=0)
+    there = body.window(4096) is not None
+    kinds = [there and layer >= first for layer in range(body.layers)]
+    mlps = _after_plain_ones(body, 0, Usual(normalised=False))
+    return body.spec(name, _blocks(_windowed(body, attention, kinds, 4096), mlps, norm), norm)
+
+
+def read_minimax_m2(config: Config, name: str) -> ModelSpec:
+    """The spec of a MiniMax M2 config: norms of whole rows, and a choice by sigmoids."""
+    know_their_code(config, MINIMAX_CODE)
+    body = Common(config, context=196_608, kv_heads=8, head_dim=128)
+    for key in ("use_qk_norm", "use_routing_bias"):
+        if not config.flag(key, True):
+            raise config.refuse(key, "true")
+    config.word("scoring_func", "sigmoid", {"sigmoid": None})
+    config.word("qk_norm_type", "per_layer", {"per_layer": None})
+    turned = config.whole_or_none("rotary_dim")
+    share = Fraction(1) if turned is None else Fraction(turned, body.width)
+    norm, rope = body.rmsnorm(), body.rope(base=Fraction(5_000_000), share=share)
+    attention = body.attention(rotary=rope, q_norm=norm, k_norm=norm, normed="width")
+    names = ("num_local_experts", "num_experts")
+    more = {"scoring": "sigmoid", "choice_bias": True}
+    mlp = with_experts(config, body.mlp("silu"), names, (256, 8), **more)
+    return body.spec(name, _blocks([attention] * body.layers, [mlp] * body.layers, norm), norm)
 
 
 # ------------------------------------------------------------------ what they share
 
 
-@dataclass(frozen=True)
-class Body:
-    """What the blocks of a model share: its width, its norm and its attention."""
-
-    d: int
-    layers: int
-    norm: NormSpec
-    attention: AttentionSpec
-
-    @classmethod
-    def of(
-        cls,
-        config: Config,
-        *,
-        kv_heads: int | None,  # default; None: as many as heads
-        eps: Fraction,
-        rope: Keys = Keys(),  # noqa: B008 - it is frozen
-        head_dim: bool = False,  # whether the config may give the width of a head
-        d_head: int | None = None,  # default; None: hidden_size / heads
-    ) -> Body:
-        """The body that a config describes; the rest are the defaults of its family."""
-        d = config.whole("hidden_size")
-        heads = config.whole("num_attention_heads")
-        layers = config.whole("num_hidden_layers", most=MOST_LAYERS)
-        width = config.whole_or_none("head_dim", d_head) if head_dim else None
-        if width is None:
-            if d % heads:
-                expected = _("a divisor of hidden_size, {d}").format(d=d)
-                raise config.refuse("num_attention_heads", expected, heads)
-            width = d // heads
-        norm = NormSpec("rmsnorm", config.epsilon("rms_norm_eps", eps), bias=False)
-        attention = AttentionSpec(
-            heads=heads,
-            d_head=width,
-            kv_heads=config.whole_or_none("num_key_value_heads", kv_heads) or heads,
-            scale=over_root(width),
-            rotary=read_rope(config, width, rope),
-        )
-        return cls(d, layers, norm, attention)
-
-    def spec(
-        self,
-        config: Config,
-        name: str,
-        context: int,
-        layer_of: Callable[[int], tuple[AttentionSpec, MlpSpec]],
-        add_scale: Expression | None = None,
-        **more: Any,
-    ) -> ModelSpec:
-        """The model of these layers; `context` is the default."""
-        blocks = (
-            BlockSpec(attention, mlp, self.norm, self.norm, add_scale=add_scale)
-            for attention, mlp in map(layer_of, range(self.layers))
-        )
-        return ModelSpec(
-            name=name,
-            vocab=config.whole("vocab_size"),
-            d_model=self.d,
-            context=config.whole("max_position_embeddings", context, most=LONGEST_CONTEXT),
-            blocks=tuple(blocks),
-            final_norm=self.norm,
-            tied=config.flag("tie_word_embeddings", False),
-            layout="out_in",
-            **more,
-        )
+def _blocks(
+    attentions: Sequence[AttentionSpec], mlps: Sequence[MlpSpec], norm: NormSpec, **more: Any
+) -> list[BlockSpec]:
+    both = zip(attentions, mlps, strict=True)
+    return [BlockSpec(attention, mlp, norm, norm, **more) for attention, mlp in both]
 
 
-def biased(attention: AttentionSpec, bias: bool, out: bool) -> AttentionSpec:
-    """The attention with biases of q, k and v, and of its output, or without."""
-    return replace(attention, q_bias=bias, k_bias=bias, v_bias=bias, out_bias=out)
+def _windowed(
+    body: Common, attention: AttentionSpec, kinds: Sequence[bool], usual: int
+) -> list[AttentionSpec]:
+    """The attention of each layer, with its window."""
+    return [replace(attention, window=window) for window in body.windows(kinds, usual)]
 
 
-def _factor(config: Config, key: str) -> Expression | None:
-    """A factor of the config; None where it is 1."""
-    found = config.number(key, Fraction(1))
-    return None if found == 1 else Number(found)
+def _after_plain_ones(body: Common, usual: int, experts: Usual) -> list[MlpSpec]:
+    """Plain MLPs in the first layers, then experts as DeepSeek V3 has them."""
+    plain = body.mlp("silu")
+    sparse = by_sigmoid(body.config, plain, experts)
+    first = body.config.whole("first_k_dense_replace", usual, least=0)
+    return [plain if layer < first else sparse for layer in range(body.layers)]
 
 
-def _sparse(config: Config, layers: int, usual: tuple[int, int], **more: Any) -> list[MlpSpec]:
+def _sparse(body: Common, usual: tuple[int, int], **more: Any) -> list[MlpSpec]:
     """The MLP of each layer, as Qwen's configs tell it: a plain one, or one with experts."""
-    plain = plain_mlp(config)
+    config, plain = body.config, body.mlp("silu")
     config.asked.update(("num_experts", "num_local_experts", "moe_intermediate_size"))
     config.asked.update(("num_experts_per_tok", "norm_topk_prob", *IGNORED))
     step = config.whole("decoder_sparse_step", 1)
@@ -220,37 +181,10 @@ def _sparse(config: Config, layers: int, usual: tuple[int, int], **more: Any) ->
     if not isinstance(alone, list) or not all(type(layer) is int for layer in alone):
         raise config.refuse("mlp_only_layers", _("a list of layers, or null"), alone)
     if 0 in (config.table.get("num_experts"), config.table.get("num_local_experts")):
-        return [plain] * layers
+        return [plain] * body.layers
     wide = replace(plain, d_ff=config.whole("moe_intermediate_size"))
     normalised = config.flag("norm_topk_prob", False)
     names = ("num_experts", "num_local_experts")
     sparse = with_experts(config, wide, names, usual, normalised=normalised, **more)
-    dense = (layer in alone or (layer + 1) % step for layer in range(layers))
+    dense = (layer in alone or (layer + 1) % step for layer in range(body.layers))
     return [plain if each else sparse for each in dense]
-
-
-def _alternating_windows(config: Config, layers: int) -> list[int | None]:
-    """The windows of Qwen 2 MoE: by layer_types, else every second layer of the first ones."""
-    used = config.flag("use_sliding_window", False)
-    first = config.whole("max_window_layers", 28, least=0)
-    config.asked.add("sliding_window")
-    usual = [used and layer < first and layer % 2 == 0 for layer in range(layers)]
-    window = config.whole("sliding_window", 4096, most=LONGEST_CONTEXT) if used else None
-    return windows_of(config, usual, window)
-
-
-def windows_of(config: Config, usual: list[bool], window: int | None) -> list[int | None]:
-    """The window of each layer that slides by layer_types, or by what is usual; None elsewhere."""
-    _key, types = config.value("layer_types", None)
-    if types is None:
-        return [window if slides else None for slides in usual]
-    known = ", ".join(LAYER_TYPES)
-    if not isinstance(types, list) or len(types) != len(usual):
-        expected = _("a list of {count}, each of {names}").format(count=len(usual), names=known)
-        raise config.refuse("layer_types", expected, types)
-    for kind in types:
-        if not isinstance(kind, str) or kind not in LAYER_TYPES:
-            raise config.refuse("layer_types", known, kind)
-        if LAYER_TYPES[kind] and window is None:
-            raise config.refuse("layer_types", _("full_attention, without a sliding_window"), kind)
-    return [window if LAYER_TYPES[kind] else None for kind in types]

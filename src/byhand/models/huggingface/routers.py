@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -35,7 +35,7 @@ def with_experts(
     config: Config,
     mlp: MlpSpec,
     names: tuple[str, str | None],
-    usual: tuple[int, int | None],
+    usual: tuple[int | None, int | None],
     **more: Any,
 ) -> MlpSpec:
     """So many experts like this MLP; names = (the key of their count, another name of it).
@@ -44,28 +44,51 @@ def with_experts(
     """
     config.asked.update(IGNORED)
     key, also = names
-    experts = config.whole(key, usual[0], also=also, most=MOST_EXPERTS)
+    experts = config.whole(
+        key, NEEDED if usual[0] is None else usual[0], also=also, most=MOST_EXPERTS
+    )
     chosen = config.whole(
         "num_experts_per_tok", NEEDED if usual[1] is None else usual[1], most=MOST_EXPERTS
     )
     return replace(mlp, experts=experts, chosen=chosen, **more)
 
 
-def by_sigmoid(config: Config, groups: tuple[int, int], scale: Fraction) -> dict[str, Any]:
-    """The choice of DeepSeek V3: sigmoids, a bias for the choice alone, and groups of experts.
+@dataclass(frozen=True)
+class Usual:
+    """What a family with the choice of DeepSeek V3 takes where the config says nothing."""
 
-    A group counts by the sum of its two best.  `groups` and `scale` are the usual settings.
+    experts: int | None = None  # None: the config must say it, here and below
+    chosen: int | None = None
+    width: int = 1408  # of an expert
+    shared: int | None = None  # how many experts always answer
+    groups: tuple[int, int] = (1, 1)
+    scale: Fraction = Fraction(1)
+    normalised: bool = True
+
+
+def by_sigmoid(config: Config, plain: MlpSpec, usual: Usual) -> MlpSpec:
+    """The experts of DeepSeek V3: sigmoids, a bias for the choice alone, and groups of experts.
+
+    A group counts by the sum of its two best.  Further experts always answer, as one MLP.
     """
     config.word("scoring_func", "sigmoid", {"sigmoid": None})
     config.word("topk_method", "noaux_tc", {"noaux_tc": None})
-    return {
-        "scoring": "sigmoid",
-        "choice_bias": True,
-        "normalised": config.flag("norm_topk_prob", True),
-        "share_eps": TINY if config.flag("norm_topk_prob", True) else Fraction(0),
-        "share_scale": config.number("routed_scaling_factor", scale),
-        **in_groups(config, groups, "top2"),
-    }
+    width = config.whole("moe_intermediate_size", usual.width)
+    always = config.whole("n_shared_experts", NEEDED if usual.shared is None else usual.shared)
+    normalised = config.flag("norm_topk_prob", usual.normalised)
+    return with_experts(
+        config,
+        replace(plain, d_ff=width),
+        ("n_routed_experts", "num_local_experts"),
+        (usual.experts, usual.chosen),
+        shared=width * always,
+        scoring="sigmoid",
+        choice_bias=True,
+        normalised=normalised,
+        share_eps=TINY if normalised else Fraction(0),
+        share_scale=config.number("routed_scaling_factor", usual.scale),
+        **in_groups(config, usual.groups, "top2"),
+    )
 
 
 def in_groups(config: Config, usual: tuple[int, int] | None, rule: str) -> dict[str, Any]:

@@ -179,10 +179,26 @@ class _Reader:
             self.opening(parameter, source, stored),
             parameter.shape,
             dtype,
-            kept=not any(each.packed for each in stored),
+            kept=not (source.stacked or any(each.packed for each in stored)),  # else a copy
             stored=" + ".join(dict.fromkeys(each.dtype for each in stored)),
             bits=_bits(stored),
+            misread=self.misread(parameter, source, stored),
         )
+
+    def misread(
+        self, parameter: Parameter, source: Source, stored: list[Entry]
+    ) -> Callable[[], Iterator[tuple[str, Data]]] | None:
+        """What readers may make of one packed tensor by mistake."""
+        packed = stored[0]
+        if source.stacked or not isinstance(packed, Quantised):
+            return None
+        form, attn = self.form(parameter), self.attention(parameter.name)
+
+        def readings() -> Iterator[tuple[str, Data]]:
+            for name, make in packed.mistakes.items():
+                yield name, source.taken(make(), form, attn)
+
+        return readings
 
     def copies(self) -> list[str]:
         """The tensors that hold the embedding again, where the file has them: a tied head's too."""

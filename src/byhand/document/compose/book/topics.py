@@ -40,7 +40,7 @@ _KINDS = (  # the first match counts; of an encoder's step, without `encoder.`
     (r"final\.norm\..*", "norm"),
     (r"head\.norm\..*", "head_norm"),
     (r"head\.(hidden|act|projected|in)", "head"),
-    (r"logits|head\.(out|scaled)", "logits"),
+    (r"logits|head\.(out|biased|scaled)", "logits"),
     (r"probs", "probs"),
     (r"next", "next"),
     (r"targets?|loss(es)?|mean_loss", "loss"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -21,7 +22,7 @@ from byhand.errors import InputError
 from byhand.files.mapped import Stored, bytes_of, shown
 from byhand.language import _
 from byhand.models.huggingface.config import LARGEST_SIZE, Config
-from byhand.models.huggingface.quantised.codes import BNB_FP4, F32, F64, NF4
+from byhand.models.huggingface.quantised.codes import BNB_FP4, F32, F64, NF4, exchanged
 from byhand.models.huggingface.quantised.matrix import Parts, Quantised, fitting, flat
 from byhand.weights import Data
 
@@ -75,18 +76,26 @@ def _four_bits(name: str, kind: str, state: Stored, parts: Parts) -> Quantised:
         made_of += [inner, numbers]
         nested = inner, numbers, width, offset
 
-    def opening() -> Data:
+    def opening(swapped: bool = False, other: str = kind, offset: bool = True) -> Data:
         values = table.finite()
         if not np.array_equal(values, TABLES[kind]):
             raise _other_table(table, kind, values)
         octets = codes.octets().reshape(-1)
         order = np.stack((octets >> 4, octets & 15), axis=-1).reshape(-1)[: prod(shape)]
+        order = exchanged(order) if swapped else order
         tops = largest.finite() if nested is None else _restored(largest, *nested)
+        if nested is not None and not offset:
+            tops = tops - nested[3]
+        values = values if other == kind else TABLES[other]
         each = np.repeat(tops.astype(F64), block)[: prod(shape)]
         numbers: Data = values.astype(F64)[order] * each
         return np.asarray(numbers.reshape(shape))
 
-    return Quantised(name, kind.upper(), shape, F64, tuple(made_of), opening)
+    rival = "fp4" if kind == "nf4" else "nf4"
+    mistakes = {"nibbles": partial(opening, swapped=True), rival: partial(opening, other=rival)}
+    if nested is not None:
+        mistakes["block offset"] = partial(opening, offset=False)
+    return Quantised(name, kind.upper(), shape, F64, tuple(made_of), opening, mistakes)
 
 
 def _restored(codes: Stored, largest: Stored, table: Stored, width: int, offset: Data) -> Data:
@@ -200,13 +209,14 @@ def _eight_bits(stem: str, rows: Stored, parts: Parts) -> Quantised:
             found=str(int(layout.octets().max())),
         )
 
-    def opening() -> Data:
+    def opening(over: int = OF_A_ROW) -> Data:
         numbers = np.empty(codes.shape, dtype=object)
         every = range(-128, 128)
         for row, (found, top) in enumerate(zip(codes.ids(), rows.finite(), strict=True)):
-            step = Fraction(float(top)) / OF_A_ROW
+            step = Fraction(float(top)) / over
             table = np.array([step * code for code in every], dtype=object)
             numbers[row] = table[found.astype(np.int64) + 128]
         return numbers
 
-    return Quantised(name, "INT8", codes.shape, np.dtype(object), (codes, rows), opening)
+    mistakes = {"undivided": partial(opening, 1), "over 128": partial(opening, 128)}
+    return Quantised(name, "INT8", codes.shape, np.dtype(object), (codes, rows), opening, mistakes)

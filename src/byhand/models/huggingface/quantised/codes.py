@@ -61,6 +61,12 @@ def bit_stream(words: Data, bits: int, axis: int, count: int) -> Data:
     return np.moveaxis(codes, -1, axis)
 
 
+def exchanged(codes: Data, axis: int = -1) -> Data:
+    """Neighbours along an axis exchanged, as by readers of the other half of a byte first."""
+    order = np.arange(codes.shape[axis]) ^ 1
+    return np.take(codes, order, axis=axis) if codes.shape[axis] % 2 == 0 else codes
+
+
 def words_for(count: int, bits: int) -> int:
     """How many words of 32 bits hold this many codes."""
     return -(-count * bits // 32)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from byhand.models.huggingface.quantised.codes import (
     FP8,
     SCALES,
     bit_stream,
+    exchanged,
     halves,
     holding,
     spread,
@@ -193,13 +195,23 @@ def _words(stem: str, codes: Stored, scale: Stored, scheme: Scheme, parts: Parts
         fitting(ordered, (inputs,), ("I32", "I64"), "(in)")
     holds = holding(scale.dtype)
 
-    def opening() -> Data:
-        numbers = bit_stream(codes.ids(), bits, 1, inputs).astype(holds)
-        numbers -= _zeros(zero, bits, grid, holds)[_places(scheme, grid, (out, inputs), ordered)]
-        over = scales(scale, holds).reshape(grid)
-        return numbers * over[_places(scheme, grid, (out, inputs), ordered)]
+    def opening(off: int = 0, swapped: bool = False, in_order: bool = False) -> Data:
+        found = bit_stream(codes.ids(), bits, 1, inputs)
+        numbers = (exchanged(found) if swapped else found).astype(holds)
+        places = _places(scheme, grid, (out, inputs), None if in_order else ordered)
+        numbers -= (_zeros(zero, bits, grid, holds) + off)[places]
+        return numbers * scales(scale, holds).reshape(grid)[places]
 
-    return Quantised(f"{stem}.weight", f"INT{bits}", (out, inputs), holds, tuple(made_of), opening)
+    mistakes = {
+        "zeros too small": partial(opening, off=-1),
+        "zeros too large": partial(opening, off=1),
+        "nibbles": partial(opening, swapped=True),
+    }
+    if ordered is not None:
+        mistakes["in order"] = partial(opening, in_order=True)
+    return Quantised(
+        f"{stem}.weight", f"INT{bits}", (out, inputs), holds, tuple(made_of), opening, mistakes
+    )
 
 
 def _zeros(zero: Stored | None, bits: int, grid: tuple[int, int], holds: np.dtype[Any]) -> Data:
@@ -269,20 +281,30 @@ def _four_bit_floats(
     if scheme.format == MXFP4:
         fitting(scale, grid, EXPONENTS, "(out × group)")
 
-        def opening() -> Data:
-            return FP4[halves(codes.octets())] * spread(scales(scale, F32), shape, (1, size))
+        def opening(swapped: bool = False) -> Data:
+            found = halves(codes.octets())
+            found = exchanged(found) if swapped else found
+            return FP4[found] * spread(scales(scale, F32), shape, (1, size))
 
-        return Quantised(f"{stem}.weight", "MXFP4", shape, F32, (codes, scale), opening)
+        made_of, mistakes = (codes, scale), {"nibbles": partial(opening, swapped=True)}
+        return Quantised(f"{stem}.weight", "MXFP4", shape, F32, made_of, opening, mistakes)
     whole = parts.need(f"{stem}.weight_global_scale", codes)
     fitting(scale, grid, ("F8_E4M3",), "(out × group)")
     fitting(whole, whole.shape if whole.shape in ((), (1,)) else (1,), ("F32",))
+    reading = partial(_over_all, codes, scale, whole, size)
+    mistakes = {
+        "nibbles": partial(reading, swapped=True),
+        "global product": partial(reading, power=1),
+        "no global": partial(reading, power=0),
+    }
     return Quantised(
-        f"{stem}.weight", "NVFP4", shape, np.dtype(object), (codes, scale, whole),
-        lambda: _over_all(codes, scale, whole, size),
-    )  # fmt: skip
+        f"{stem}.weight", "NVFP4", shape, np.dtype(object), (codes, scale, whole), reading, mistakes
+    )
 
 
-def _over_all(codes: Stored, scale: Stored, whole: Stored, size: int) -> Data:
+def _over_all(
+    codes: Stored, scale: Stored, whole: Stored, size: int, power: int = -1, swapped: bool = False
+) -> Data:
     """code · scale / global scale, as fractions; each different one is made once."""
     over = Fraction(float(whole.finite().reshape(-1)[0]))
     if not over:
@@ -294,9 +316,11 @@ def _over_all(codes: Stored, scale: Stored, whole: Stored, size: int) -> Data:
     every = np.arange(256, dtype=np.uint8).view(FP8["F8_E4M3"]).astype(F64)
     table = np.full((256, 16), Fraction(0), dtype=object)
     for code in np.unique(scale.octets()):
-        times = Fraction(float(every[code])) / over
+        times = Fraction(float(every[code])) * over**power
         table[code] = [times * Fraction(float(each)) for each in FP4]
-    return np.asarray(table[np.repeat(scale.octets(), size, axis=1), halves(codes.octets())])
+    found = halves(codes.octets())
+    found = exchanged(found) if swapped else found
+    return np.asarray(table[np.repeat(scale.octets(), size, axis=1), found])
 
 
 # ------------------------------------------------------------------ weights as they are
@@ -315,13 +339,17 @@ def _bytes(stem: str, codes: Stored, scheme: Scheme, parts: Parts) -> Quantised:
         fitting(zero, _shaped(zero, grid), ("I8",))
     holds = holding(scale.dtype)
 
-    def opening() -> Data:
+    def opening(zeros: bool = True, scaled: bool = True) -> Data:
         numbers = (eight_bits(codes) if codes.dtype in FP8 else codes.ids()).astype(holds)
         places = _places(scheme, grid, (out, inputs))
-        if zero is not None:
+        if zero is not None and zeros:
             numbers -= zero.ids().reshape(grid).astype(holds)[places]
-        return numbers * scales(scale, holds).reshape(grid)[places]
+        return numbers * scales(scale, holds).reshape(grid)[places] if scaled else numbers
+
+    mistakes = {"no scales": partial(opening, scaled=False)}
+    if zero is not None:
+        mistakes["no zeros"] = partial(opening, zeros=False)
 
     made_of = (codes, scale) if zero is None else (codes, scale, zero)
     kind = codes.dtype if codes.dtype in FP8 else f"INT{scheme.bits}"
-    return Quantised(f"{stem}.weight", kind, (out, inputs), holds, made_of, opening)
+    return Quantised(f"{stem}.weight", kind, (out, inputs), holds, made_of, opening, mistakes)

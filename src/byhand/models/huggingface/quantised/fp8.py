@@ -6,6 +6,7 @@ The file calls a scale weight_scale, or weight_scale_inv: the number to multiply
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,14 @@ from byhand.errors import ShapeError
 from byhand.files.mapped import Stored, sides
 from byhand.language import _
 from byhand.models.huggingface.config import Config
-from byhand.models.huggingface.quantised.codes import EXPONENTS, FP8, SCALES, holding, spread
+from byhand.models.huggingface.quantised.codes import (
+    EXPONENTS,
+    F64,
+    FP8,
+    SCALES,
+    holding,
+    spread,
+)
 from byhand.models.huggingface.quantised.matrix import (
     Parts,
     Quantised,
@@ -58,11 +66,24 @@ def scaled_floats(
     fitting(scale, scale.shape, formats)
     holds = holding(scale.dtype)
 
-    def opening() -> Data:
-        numbers = eight_bits(codes).astype(holds)
-        return numbers * spread(scales(scale, holds).reshape(shape), codes.shape, over)
+    def numbers() -> Data:
+        return eight_bits(codes).astype(holds)
 
-    return Quantised(name, codes.dtype, codes.shape, holds, (codes, scale), opening)
+    def opening(flipped: bool = False) -> Data:
+        grid = scales(scale, holds).reshape(shape)
+        if flipped:
+            grid = np.swapaxes(grid, -1, -2).reshape(shape)
+        return numbers() * spread(grid, codes.shape, over)
+
+    def divided() -> Data:
+        wide = scales(scale, F64).reshape(shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return numbers() / spread(wide, codes.shape, over)
+
+    mistakes = {"no scales": numbers, "divided": divided}
+    if min(shape[-2:]) > 1:
+        mistakes["turned"] = partial(opening, flipped=True)
+    return Quantised(name, codes.dtype, codes.shape, holds, (codes, scale), opening, mistakes)
 
 
 def block_of(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,13 @@ from byhand.errors import InputError, ShapeError
 from byhand.files.mapped import Stored, shown, sides
 from byhand.language import _
 from byhand.models.huggingface.config import Config
-from byhand.models.huggingface.quantised.codes import SCALES, bit_stream, holding, words_for
+from byhand.models.huggingface.quantised.codes import (
+    SCALES,
+    bit_stream,
+    exchanged,
+    holding,
+    words_for,
+)
 from byhand.models.huggingface.quantised.matrix import Parts, Quantised, fitting, flat, scales
 from byhand.weights import Data
 
@@ -26,6 +33,7 @@ GPTQ_BITS = (2, 3, 4, 8)
 WORDS = ("I32", "U32")
 LARGEST_GROUP = 1 << 30
 ORDER = np.array([0, 4, 1, 5, 2, 6, 3, 7])  # where AWQ packs output i of eight
+IN_ORDER = np.arange(8)
 AWQ_VERSIONS = {"gemm": None}
 
 
@@ -95,16 +103,28 @@ def _gptq(
         fitting(groups, (inputs,), ("I32", "I64"), "(in)")
     holds = holding(scale.dtype)
 
-    def opening() -> Data:
-        group = _groups(groups, np.arange(inputs) // size, count, packing.ordered)
-        zero = bit_stream(zeros.ids(), bits, 1, out).astype(holds) + packing.lacking
-        numbers = bit_stream(codes.ids(), bits, 0, inputs).astype(holds)
+    def opening(off: int = 0, in_order: bool = False, swapped: bool = False) -> Data:
+        usual = np.arange(inputs) // size
+        group = usual if in_order else _groups(groups, usual, count, packing.ordered)
+        zero = bit_stream(zeros.ids(), bits, 1, out).astype(holds) + (packing.lacking + off)
+        found = bit_stream(codes.ids(), bits, 0, inputs)
+        numbers = (exchanged(found, 0) if swapped else found).astype(holds)
         numbers -= zero[group]
         numbers *= scales(scale, holds)[group]
         return np.asarray(numbers.T)  # (out, in)
 
-    made_of = (codes, zeros, scale) if groups is None else (codes, zeros, scale, groups)
-    return Quantised(f"{stem}.weight", f"GPTQ {bits}", (out, inputs), holds, made_of, opening)
+    mistakes = {
+        "zeros too small": partial(opening, off=-1),
+        "zeros too large": partial(opening, off=1),
+        "nibbles": partial(opening, swapped=True),
+    }
+    made_of: tuple[Stored, ...] = (codes, zeros, scale)
+    if groups is not None:
+        made_of = (*made_of, groups)
+        mistakes["in order"] = partial(opening, in_order=True)
+    return Quantised(
+        f"{stem}.weight", f"GPTQ {bits}", (out, inputs), holds, made_of, opening, mistakes
+    )
 
 
 def _groups(stored: Stored | None, usual: Data, count: int, ordered: bool) -> Data:
@@ -168,16 +188,23 @@ def _awq(
     fitting(zeros, (inputs // each, words), WORDS, "(group × word)")
     holds = holding(scale.dtype)
 
-    def opening() -> Data:
-        zero = np.repeat(_in_order(zeros.ids(), bits, out).astype(holds), each, axis=0)
-        numbers = _in_order(codes.ids(), bits, out).astype(holds) - zero
+    def opening(off: int = 0, order: Data = ORDER, of_zeros: Data = ORDER) -> Data:
+        zero = np.repeat(_in_order(zeros.ids(), bits, of_zeros).astype(holds), each, axis=0)
+        numbers = _in_order(codes.ids(), bits, order).astype(holds) - (zero + off)
         numbers *= np.repeat(scales(scale, holds), each, axis=0)
         return np.asarray(numbers.T)  # (out, in)
 
+    mistakes = {
+        "order of eight": partial(opening, order=IN_ORDER, of_zeros=IN_ORDER),
+        "order of zeros": partial(opening, of_zeros=IN_ORDER),
+        "order of codes": partial(opening, order=IN_ORDER),
+        "zeros too large": partial(opening, off=1),
+        "zeros too small": partial(opening, off=-1),
+    }
     shape, made_of = (out, inputs), (codes, zeros, scale)
-    return Quantised(f"{stem}.weight", f"AWQ {bits}", shape, holds, made_of, opening)
+    return Quantised(f"{stem}.weight", f"AWQ {bits}", shape, holds, made_of, opening, mistakes)
 
 
-def _in_order(words: Data, bits: int, out: int) -> Data:
-    codes = bit_stream(words, bits, 1, out)
-    return codes.reshape(len(codes), -1, len(ORDER))[:, :, ORDER].reshape(len(codes), out)
+def _in_order(words: Data, bits: int, order: Data) -> Data:
+    codes = bit_stream(words, bits, 1, words.shape[1] * 32 // bits)
+    return codes.reshape(len(codes), -1, len(order))[:, :, order].reshape(len(codes), -1)

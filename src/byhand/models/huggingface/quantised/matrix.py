@@ -7,8 +7,9 @@ tensor offers what `files.mapped.Stored` does; its numbers stay packed until the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -31,6 +32,9 @@ class Quantised:
     holds: np.dtype[Any]  # of its exact numbers; object: fractions
     made_of: tuple[Stored, ...] = field(repr=False)  # the first one holds the codes
     opening: Callable[[], Data] = field(repr=False, compare=False)
+    mistakes: Mapping[str, Callable[[], Data]] = field(  # what wrong readers take the codes for
+        default_factory=dict, repr=False, compare=False
+    )
 
     floats = True
     packed = True
@@ -73,10 +77,13 @@ class Quantised:
 
     def turned(self) -> Quantised:
         """The transpose, for a family that stores its matrices so."""
-        return Quantised(
-            self.name, self.format, self.shape[::-1], self.holds, self.made_of,
-            lambda: self.opening().T,
-        )  # fmt: skip
+        mistakes = {name: partial(_turned, make) for name, make in self.mistakes.items()}
+        opening = partial(_turned, self.opening)
+        return replace(self, shape=self.shape[::-1], opening=opening, mistakes=mistakes)
+
+
+def _turned(opening: Callable[[], Data]) -> Data:
+    return opening().T
 
 
 class Parts:

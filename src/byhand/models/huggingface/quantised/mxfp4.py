@@ -7,12 +7,13 @@ the exponents; the model's tensor X is (expert, in, out).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from byhand.files.mapped import Stored
 from byhand.models.huggingface.config import Config
-from byhand.models.huggingface.quantised.codes import EXPONENTS, F32, FP4, halves
+from byhand.models.huggingface.quantised.codes import EXPONENTS, F32, FP4, exchanged, halves
 from byhand.models.huggingface.quantised.matrix import Parts, Quantised, fitting, flat, scales
 from byhand.weights import Data
 
@@ -33,10 +34,12 @@ def _experts(name: str, codes: Stored, exponents: Stored) -> Quantised:
     fitting(codes, (experts, out, groups, BYTES), ("U8",), "(expert × out × block × byte)")
     fitting(exponents, (experts, out, groups), EXPONENTS, "(expert × out × block)")
 
-    def opening() -> Data:
-        numbers = FP4[halves(codes.octets())]
+    def opening(swapped: bool = False) -> Data:
+        found = halves(codes.octets())
+        numbers = FP4[exchanged(found) if swapped else found]
         numbers = numbers * scales(exponents, F32)[..., None]
         return np.swapaxes(numbers.reshape(experts, out, groups * 2 * BYTES), 1, 2)
 
     shape = (experts, groups * 2 * BYTES, out)
-    return Quantised(name, "MXFP4", shape, F32, (codes, exponents), opening)
+    mistakes = {"nibbles": partial(opening, swapped=True)}
+    return Quantised(name, "MXFP4", shape, F32, (codes, exponents), opening, mistakes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -31,8 +32,24 @@ MODULES = {
 }  # fmt: skip
 Parts = dict[str, torch.Tensor]
 Rows = list[list[Fraction]]
-Packer = Callable[[Random, int, int], tuple[Parts, Rows]]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One quantised matrix: its tensors, its numbers, and what wrong readers take it for."""
+
+    parts: Parts
+    rows: Rows
+    misread: dict[str, Rows]
+
+
+Packer = Callable[[Random, int, int], Matrix]
+Number = Callable[[int, int], Fraction]
 FP4 = [Fraction(x, 2) for x in (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)]
+
+
+def _rows(out: int, inputs: int, number: Number) -> Rows:
+    return [[number(o, i) for i in range(inputs)] for o in range(out)]
 
 
 def _codes(random: Random, bits: int, rows: int, columns: int) -> list[list[int]]:
@@ -56,7 +73,7 @@ def _words(codes: list[int], bits: int) -> list[int]:
     return [word - (1 << 32) if word >> 31 else word for word in words]
 
 
-def gptq(random: Random, out: int, inputs: int, lacking: int = 1) -> tuple[Parts, Rows]:
+def gptq(random: Random, out: int, inputs: int, lacking: int = 1) -> Matrix:
     """4 bits in groups of 8 inputs, the inputs in any order."""
     groups = inputs // 8
     order = [place // 8 for place in range(inputs)]
@@ -64,10 +81,11 @@ def gptq(random: Random, out: int, inputs: int, lacking: int = 1) -> tuple[Parts
     codes = _codes(random, 4, out, inputs)
     zeros = [[random.randrange(lacking, 16) for _ in range(out)] for _ in range(groups)]
     scales = [[_scale(random) for _ in range(out)] for _ in range(groups)]
-    numbers = [
-        [(codes[o][i] - zeros[order[i]][o]) * scales[order[i]][o] for i in range(inputs)]
-        for o in range(out)
-    ]
+
+    def number(o: int, i: int, off: int = 0, swap: int = 0, group: int | None = None) -> Fraction:
+        at = order[i] if group is None else group
+        return (codes[o][i ^ swap] - zeros[at][o] - off) * scales[at][o]
+
     parts = {
         "qweight": torch.tensor([_words(row, 4) for row in codes], dtype=torch.int32).T,
         "qzeros": torch.tensor(
@@ -76,52 +94,76 @@ def gptq(random: Random, out: int, inputs: int, lacking: int = 1) -> tuple[Parts
         "scales": _tensor(scales, torch.float16),
         "g_idx": torch.tensor(order, dtype=torch.int32),
     }
-    return parts, numbers
+    misread = {
+        "zero points that are too small by 1": _rows(out, inputs, lambda o, i: number(o, i, -1)),
+        "zero points that are too large by 1": _rows(out, inputs, lambda o, i: number(o, i, 1)),
+        "the codes of each byte exchanged": _rows(out, inputs, lambda o, i: number(o, i, 0, 1)),
+        "without g_idx": _rows(out, inputs, lambda o, i: number(o, i, group=i // 8)),
+    }
+    return Matrix(parts, _rows(out, inputs, number), misread)
 
 
-def awq(random: Random, out: int, inputs: int) -> tuple[Parts, Rows]:
+def awq(random: Random, out: int, inputs: int) -> Matrix:
     """4 bits in groups of 8 inputs, eight outputs to a word."""
     codes = _codes(random, 4, inputs, out)
     zeros = _codes(random, 4, inputs // 8, out)
     scales = [[_scale(random) for _ in range(out)] for _ in range(inputs // 8)]
-    numbers = [
-        [(codes[i][o] - zeros[i // 8][o]) * scales[i // 8][o] for i in range(inputs)]
-        for o in range(out)
-    ]
+
+    def number(o: int, i: int, off: int = 0, at: int | None = None) -> Fraction:
+        place = o if at is None else at
+        return (codes[i][place] - zeros[i // 8][place] - off) * scales[i // 8][o]
+
+    turn = (0, 2, 4, 6, 1, 3, 5, 7)
 
     def interleaved(row: list[int]) -> list[int]:
         eights = [row[at : at + 8] for at in range(0, len(row), 8)]
-        return [eight[place] for eight in eights for place in (0, 2, 4, 6, 1, 3, 5, 7)]
+        return [eight[place] for eight in eights for place in turn]
 
     parts = {
         "qweight": torch.tensor([_words(interleaved(r), 4) for r in codes], dtype=torch.int32),
         "qzeros": torch.tensor([_words(interleaved(r), 4) for r in zeros], dtype=torch.int32),
         "scales": _tensor(scales, torch.float16),
     }
-    return parts, numbers
+    misread = {
+        "without the order in which eight outputs": _rows(
+            out, inputs, lambda o, i: number(o, i, at=o - o % 8 + turn[o % 8])
+        ),
+        "zero points that are too large by 1": _rows(out, inputs, lambda o, i: number(o, i, 1)),
+    }
+    return Matrix(parts, _rows(out, inputs, number), misread)
 
 
-def fp8(random: Random, out: int, inputs: int) -> tuple[Parts, Rows]:
+def fp8(random: Random, out: int, inputs: int) -> Matrix:
     """8-bit floats in blocks of 8 × 12, the last of a row cut."""
     octets = [[random.randrange(0x20, 0x60) | random.choice((0, 128)) for _ in range(inputs)]
               for _ in range(out)]  # fmt: skip
     codes = torch.tensor(octets, dtype=torch.uint8).view(torch.float8_e4m3fn)
-    scales = [[_scale(random) for _ in range(-(-inputs // 12))] for _ in range(-(-out // 8))]
-    numbers = [
-        [Fraction(float(codes[o, i])) * scales[o // 8][i // 12] for i in range(inputs)]
-        for o in range(out)
-    ]
-    return {"weight": codes, "weight_scale_inv": _tensor(scales, torch.float32)}, numbers
+    down, across = -(-out // 8), -(-inputs // 12)
+    scales = [[_scale(random) for _ in range(across)] for _ in range(down)]
+    turned = [scales[at % down][at // down] for at in range(down * across)]
+    code = [[Fraction(float(x)) for x in row] for row in codes]
+    parts = {"weight": codes, "weight_scale_inv": _tensor(scales, torch.float32)}
+    misread = {
+        "without its scales": code,
+        "a division by its scales": _rows(
+            out, inputs, lambda o, i: code[o][i] / scales[o // 8][i // 12]
+        ),
+        "scales of its blocks transposed": _rows(
+            out, inputs, lambda o, i: code[o][i] * turned[o // 8 * across + i // 12]
+        ),
+    }
+    rows = _rows(out, inputs, lambda o, i: code[o][i] * scales[o // 8][i // 12])
+    return Matrix(parts, rows, misread)
 
 
-def pack(random: Random, out: int, inputs: int) -> tuple[Parts, Rows]:
+def pack(random: Random, out: int, inputs: int) -> Matrix:
     """compressed-tensors: 4 bits in groups of 8 inputs, with zero points."""
     codes, zeros = _codes(random, 4, out, inputs), _codes(random, 4, out, inputs // 8)
     scales = [[_scale(random) for _ in range(inputs // 8)] for _ in range(out)]
-    numbers = [
-        [(codes[o][i] - zeros[o][i // 8]) * scales[o][i // 8] for i in range(inputs)]
-        for o in range(out)
-    ]
+
+    def number(o: int, i: int, off: int = 0, swap: int = 0) -> Fraction:
+        return (codes[o][i ^ swap] - zeros[o][i // 8] - off) * scales[o][i // 8]
+
     columns = [[zeros[o][g] for o in range(out)] for g in range(inputs // 8)]
     parts = {
         "weight_packed": torch.tensor([_words(row, 4) for row in codes], dtype=torch.int32),
@@ -129,19 +171,23 @@ def pack(random: Random, out: int, inputs: int) -> tuple[Parts, Rows]:
         "weight_scale": _tensor(scales, torch.bfloat16),
         "weight_shape": torch.tensor([out, inputs]),
     }
-    return parts, numbers
+    misread = {
+        "zero points that are too large by 1": _rows(out, inputs, lambda o, i: number(o, i, 1)),
+        "the codes of each byte exchanged": _rows(out, inputs, lambda o, i: number(o, i, 0, 1)),
+    }
+    return Matrix(parts, _rows(out, inputs, number), misread)
 
 
-def nvfp4(random: Random, out: int, inputs: int) -> tuple[Parts, Rows]:
+def nvfp4(random: Random, out: int, inputs: int) -> Matrix:
     """compressed-tensors: 4-bit floats by 16, over a number that is no power of 2."""
     codes = _codes(random, 4, out, inputs)
     octets = [[random.randrange(0x30, 0x48) for _ in range(inputs // 16)] for _ in range(out)]
     scales = torch.tensor(octets, dtype=torch.uint8).view(torch.float8_e4m3fn)
     over = Fraction(7)
-    numbers = [
-        [FP4[codes[o][i]] * Fraction(float(scales[o, i // 16])) / over for i in range(inputs)]
-        for o in range(out)
-    ]
+
+    def number(o: int, i: int, power: int = -1, swap: int = 0) -> Fraction:
+        return FP4[codes[o][i ^ swap]] * Fraction(float(scales[o, i // 16])) * over**power
+
     parts = {
         "weight_packed": torch.tensor(
             [[r[at] | r[at + 1] << 4 for at in range(0, inputs, 2)] for r in codes],
@@ -150,22 +196,28 @@ def nvfp4(random: Random, out: int, inputs: int) -> tuple[Parts, Rows]:
         "weight_scale": scales,
         "weight_global_scale": torch.tensor([float(over)]),
     }
-    return parts, numbers
+    misread = {
+        "a product with its global scale": _rows(out, inputs, lambda o, i: number(o, i, 1)),
+        "the codes of each byte exchanged": _rows(out, inputs, lambda o, i: number(o, i, -1, 1)),
+    }
+    return Matrix(parts, _rows(out, inputs, number), misread)
 
 
-def int8_rows(random: Random, out: int, inputs: int) -> tuple[Parts, Rows]:
+def int8_rows(random: Random, out: int, inputs: int) -> Matrix:
     """bitsandbytes: whole numbers of 8 bits, times the scale of their row over 127."""
     codes = [[random.randrange(-127, 128) for _ in range(inputs)] for _ in range(out)]
     scales = [_scale(random) for _ in range(out)]
-    numbers = [
-        [code * scale / 127 for code in row] for row, scale in zip(codes, scales, strict=True)
-    ]
     parts = {
         "weight": torch.tensor(codes, dtype=torch.int8),
         "SCB": _tensor(scales, torch.float32),
         "weight_format": torch.tensor(0, dtype=torch.uint8),
     }
-    return parts, numbers
+    over = {
+        divisor: _rows(out, inputs, lambda o, i, by=divisor: codes[o][i] * scales[o] / by)
+        for divisor in (127, 128, 1)
+    }
+    misread = {"scales divided by 128": over[128], "scales not divided by 127": over[1]}
+    return Matrix(parts, over[127], misread)
 
 
 NF4 = [
@@ -176,12 +228,15 @@ NF4 = [
 ]  # fmt: skip
 
 
-def nf4(random: Random, out: int, inputs: int, block: int = 64) -> tuple[Parts, Rows]:
+def nf4(random: Random, out: int, inputs: int, block: int = 64) -> Matrix:
     """bitsandbytes: one of 16 numbers times the largest of its block of 64."""
     codes = [random.randrange(16) for _ in range(out * inputs)]
     largest = [_scale(random) for _ in range(-(-len(codes) // block))]
-    flat = [Fraction(NF4[c]) * largest[at // block] for at, c in enumerate(codes)]
-    numbers = [flat[row * inputs : (row + 1) * inputs] for row in range(out)]
+
+    def number(o: int, i: int, swap: int = 0) -> Fraction:
+        at = o * inputs + i
+        return Fraction(NF4[codes[at ^ swap]]) * largest[at // block]
+
     state = {"quant_type": "nf4", "blocksize": block, "dtype": "float16", "shape": [out, inputs]}
     parts = {
         "weight": torch.tensor(
@@ -193,7 +248,10 @@ def nf4(random: Random, out: int, inputs: int, block: int = 64) -> tuple[Parts, 
             list(json.dumps(state).encode()), dtype=torch.uint8
         ),
     }
-    return parts, numbers
+    misread = {
+        "the codes of each byte exchanged": _rows(out, inputs, lambda o, i: number(o, i, 1)),
+    }
+    return Matrix(parts, _rows(out, inputs, number), misread)
 
 
 def _group(format: str, **weights: Any) -> dict[str, Any]:
@@ -234,8 +292,8 @@ FORMATS: dict[str, tuple[dict[str, Any], Packer]] = {
 }  # fmt: skip
 
 
-def tensors_of(kind: str, seed: int) -> tuple[dict[str, torch.Tensor], dict[str, Rows]]:
-    """The tensors of a small Llama's folder, and the numbers of its quantised matrices."""
+def tensors_of(kind: str, seed: int) -> tuple[dict[str, torch.Tensor], dict[str, Matrix]]:
+    """The tensors of a small Llama's folder, and its quantised matrices."""
     random = Random(f"{kind} {seed}")
     _config, pack = FORMATS[kind]
 
@@ -247,11 +305,11 @@ def tensors_of(kind: str, seed: int) -> tuple[dict[str, torch.Tensor], dict[str,
     tensors = {"model.embed_tokens.weight": plain(VOCAB, D), "lm_head.weight": plain(VOCAB, D)}
     for norm in ("layers.0.input_layernorm", "layers.0.post_attention_layernorm", "norm"):
         tensors[f"model.{norm}.weight"] = plain(D) + 2
-    numbers = {}
+    matrices = {}
     for module, (out, inputs) in MODULES.items():
-        parts, numbers[module] = pack(random, out, inputs)
-        tensors |= {f"{module}.{name}": part for name, part in parts.items()}
-    return tensors, numbers
+        matrices[module] = pack(random, out, inputs)
+        tensors |= {f"{module}.{name}": part for name, part in matrices[module].parts.items()}
+    return tensors, matrices
 
 
 def write(folder: Path, kind: str, tensors: dict[str, torch.Tensor], **config: Any) -> Path:
@@ -259,13 +317,12 @@ def write(folder: Path, kind: str, tensors: dict[str, torch.Tensor], **config: A
     folder.mkdir(parents=True, exist_ok=True)
     said = {**LLAMA, "quantization_config": {**FORMATS[kind][0], **config}}
     (folder / "config.json").write_text(json.dumps(said))
-    save_file(
-        {name: each.contiguous() for name, each in tensors.items()}, folder / "model.safetensors"
-    )
+    whole = {name: each.contiguous() for name, each in tensors.items()}
+    save_file(whole, folder / "model.safetensors")
     return folder
 
 
-def quantised_llama(folder: Path, kind: str, seed: int = 0) -> tuple[Path, dict[str, Rows]]:
-    """The folder of a small Llama in this format, and the numbers of its quantised matrices."""
-    tensors, numbers = tensors_of(kind, seed)
-    return write(folder, kind, tensors), numbers
+def quantised_llama(folder: Path, kind: str, seed: int = 0) -> tuple[Path, dict[str, Matrix]]:
+    """The folder of a small Llama in this format, and its quantised matrices."""
+    tensors, matrices = tensors_of(kind, seed)
+    return write(folder, kind, tensors), matrices
