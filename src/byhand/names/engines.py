@@ -156,7 +156,11 @@ def tensor_names(spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[st
     for row in LLAMA_CPP:
         layers = range(len(spec.blocks)) if "-L" in row.name else (None,)
         for layer in layers:
-            if not facts(spec, layer).issuperset(row.when.split()):
+            true = facts(spec, layer)
+            if not true.issuperset(row.when.split()):
+                continue
+            chosen = "chosen" in row.axes  # of experts, not of a single MLP
+            if chosen != ("experts" in true) and (chosen or "d_ff" in row.axes):
                 continue
             for address in row.address.split():
                 step = known.get(_at(address, layer))
@@ -317,6 +321,8 @@ def _onnx_pairs(
         whole = modules.get(known.get(f"{at}.attn.out", ""), "")
         inside = {f"{at}.{name}": op for name, op in _WITHIN.items()} if whole else {}
         for name, op in inside.items():
+            if name.endswith("_rotated") and not turns_whole_heads(block):
+                continue
             if name in known and block.attention is not None and block.attention.out:
                 yield known[name], f"{onnx_path(whole.rpartition('.')[0])}/{op}_output_0"
         down = modules.get(known.get(f"{at}.mlp.out", ""), "")
@@ -326,6 +332,14 @@ def _onnx_pairs(
         serial = not block.parallel and block.norm_place == "pre"
         if above and serial and f"{at}.attn.add" in known:
             yield known[f"{at}.attn.add"], f"{onnx_path(above.rpartition('.')[0])}/Add_output_0"
+
+
+def turns_whole_heads(block: BlockSpec) -> bool:
+    """Whether RoPE turns whole heads, so that one sum gives all of them."""
+    rotary = block.attention.rotary if block.attention else None
+    return rotary is not None and block.attention is not None and (
+        rotary.width == block.attention.d_head and rotary.pairing == "half"
+    )  # fmt: skip
 
 
 def _last_operation(address: str, module: str, spec: ModelSpec, weights: set[str]) -> str | None:
