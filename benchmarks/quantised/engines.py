@@ -45,7 +45,8 @@ def llama(seed: int, dtype: torch.dtype) -> Any:
 def bitsandbytes(folder: Path, seed: int, dtype: torch.dtype, **options: Any) -> None:
     """Saved by transformers and bitsandbytes."""
     llama(seed, dtype).save_pretrained(folder / "plain")
-    config = transformers.BitsAndBytesConfig(**options)
+    four = {"bnb_4bit_compute_dtype": dtype} if "load_in_4bit" in options else {}
+    config = transformers.BitsAndBytesConfig(**options, **four)
     model = transformers.AutoModelForCausalLM.from_pretrained(
         folder / "plain", quantization_config=config, dtype=dtype
     )
@@ -111,7 +112,7 @@ def _configure(folder: Path, quantisation: dict[str, Any]) -> None:
 
 
 Writer = Callable[[Path, int, torch.dtype], None]
-FOUR = {"load_in_4bit": True, "bnb_4bit_compute_dtype": torch.float32}
+FOUR = {"load_in_4bit": True}
 GROUPED = {"num_bits": 4, "strategy": "group", "group_size": 32, "symmetric": True}
 BY_ROW = {"num_bits": 8, "strategy": "channel", "symmetric": True}
 FORMATS: dict[str, Writer] = {
@@ -141,6 +142,9 @@ def judged(name: str, seed: int, dtype: torch.dtype) -> tuple[str, Any]:
         FORMATS[name](folder, seed, dtype)
         path = folder / "quantised"
         model = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=dtype).eval()
+        for module in model.modules():  # else bitsandbytes works in bfloat16, whatever the format
+            if hasattr(module, "support_avx512bf16_for_cpu"):
+                module.support_avx512bf16_for_cpu = False
         ids = torch.randint(0, 40, (1, 9), generator=torch.Generator().manual_seed(seed))
         captured = byhand.capture(model, ids)
         marking = byhand.check(path, captured)

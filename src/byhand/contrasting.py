@@ -64,7 +64,13 @@ ZERO = Bounds(0.0, 0.0, Fraction(0))
 
 @dataclass(frozen=True, slots=True)
 class StepContrast:
-    """How far the numbers of one step moved."""
+    """How far the numbers of one step moved.
+
+    >>> import byhand
+    >>> same = byhand.contrast(byhand.trace("tiny", "a b"), byhand.trace("tiny", "a b"))
+    >>> same["logits"].entries, same["logits"].largest.exact, same["logits"].proven
+    (6, Fraction(0, 1), True)
+    """
 
     address: str
     entries: int  # masked ones are not counted

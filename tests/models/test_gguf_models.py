@@ -16,6 +16,7 @@ import byhand
 from byhand.errors import ByhandError, InputError
 from byhand.models import open_model, open_spec
 from byhand.models.gguf.architectures import KINDS
+from byhand.names.families import MODULES
 from byhand.numbers.exact import Exact
 from oracles.ggml_by_hand import BY_HAND
 from oracles.gguf_files import BLOCKS, floats, packed, whole
@@ -229,6 +230,7 @@ def test_a_tensor_that_nothing_reads_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_architecture_of_the_list_is_known() -> None:
+    assert {kind.family for kind in KINDS.values()} <= set(MODULES)
     assert set(KINDS) == {
         "llama", "qwen2", "qwen3", "qwen2moe", "qwen3moe", "gemma", "gemma2", "gemma3", "phi2",
         "phi3", "gpt2", "gptneox", "falcon", "starcoder2", "stablelm", "olmo", "olmo2", "command-r",

@@ -336,10 +336,9 @@ def _last_operation(address: str, module: str, spec: ModelSpec, weights: set[str
     if address.endswith((".norm.out", ".after.out")):
         gain = f"{address.removesuffix('.out')}.bias"
         return "LayerNormalization" if gain in weights else "Mul_1"
-    if address.endswith(".mlp.act"):
-        own = address.removeprefix("encoder.")
-        side = spec if own == address or spec.encoder is None else spec.encoder
-        mlp = side.blocks[int(own.split(".")[1])].mlp
+    if layer := re.match(r"(encoder\.)?block\.(\d+)\..*\.act$", address):
+        side = spec.encoder if layer[1] and spec.encoder else spec
+        mlp = side.blocks[int(layer[2])].mlp
         return ACTIVATED.get(mlp.activation) if mlp is not None else None
     if address not in weights:
         return None
