@@ -23,6 +23,7 @@ from byhand.checking.dumps.name_maps import read_name_map
 from byhand.checking.readers import read_claims
 from byhand.errors import ByhandError, InputError
 from byhand.model import Model
+from byhand.names import ENGINES
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, over_root
 
 N = len(IDS)
@@ -379,6 +380,19 @@ def test_a_map_that_does_not_fit_the_model_is_refused_with_its_line(tmp_path: Pa
     assert "the model has no step 'block.9.mlp.out'" in message
     file.write_text("names:\n  x: {step: logits, axes: [pos, d]}\n", "utf-8")
     assert "the axes are not those of logits" in said(lambda: marked(llama(), dump, names=file))
+
+
+@pytest.mark.parametrize("style", ENGINES)
+def test_a_trace_under_an_engines_names_is_read_back(tmp_path: Path, style: str) -> None:
+    trace = Numbers(llama()).trace
+    trace.save(tmp_path / "golden", names=style)
+    assert marked(llama(), tmp_path / "golden").passed
+    written = trace.plan.in_style(style)
+    example = {"vllm": "model.layers.0.self_attn.attn", "llama.cpp": "kqv-0"}.get(style)
+    assert example is None or written["block.0.attn.mixed"] == example
+    other = {written[step.address]: trace[step.address].array for step in trace.plan
+             if step.op not in ("given", "argmax", "softmax", "scores")}  # fmt: skip
+    assert marked(llama(), {"tokens": np.array(IDS), **other}).follows
 
 
 # ------------------------------------------------------------------ hostile files

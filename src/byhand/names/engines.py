@@ -153,10 +153,11 @@ LLAMA_CPP = (
 
 def tensor_names(spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[str, TensorName]]:
     """(address of a step, llama.cpp's name of it), L filled in, in spine order."""
+    layers = {layer: facts(spec, layer) for layer in (None, *range(len(spec.blocks)))}
     for row in LLAMA_CPP:
-        layers = range(len(spec.blocks)) if "-L" in row.name else (None,)
-        for layer in layers:
-            true = facts(spec, layer)
+        for layer, true in layers.items():
+            if ("-L" in row.name) is (layer is None):
+                continue
             if not true.issuperset(row.when.split()):
                 continue
             chosen = "chosen" in row.axes  # of experts, not of a single MLP
