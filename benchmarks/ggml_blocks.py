@@ -23,7 +23,8 @@ from byhand.files.ggml import TYPES, Type, unpacked
 SCALES = {
     "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q2_K": (80, 82),
     "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_NL": (0,), "IQ4_XS": (0,),
-    "MXFP4": (), "TQ1_0": (52,), "TQ2_0": (64,),
+    "MXFP4": (), "TQ1_0": (52,), "TQ2_0": (64,), "IQ2_XXS": (0,), "IQ2_XS": (0,), "IQ2_S": (0,),
+    "IQ3_XXS": (0,), "IQ3_S": (0,), "IQ1_S": (0,), "IQ1_M": (),
 }  # fmt: skip
 
 
@@ -49,6 +50,9 @@ def finite_blocks(kind: Type, count: int, seed: int) -> np.ndarray:
     for at in SCALES[kind.name]:
         blocks[:, at + 1] &= 0xFB  # a bit of the exponent is 0
         blocks[0, at + 1] = 0x80 | blocks[0, at + 1] & 3
+    if kind.name == "IQ1_M":
+        blocks[:, 55] &= 0xBF  # the scale's exponent is spread over four words
+        blocks[0, 55] |= 0x80
     if kind.name == "MXFP4":
         blocks[:, 0] %= 250
         blocks[0, 0] = 0

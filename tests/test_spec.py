@@ -11,6 +11,7 @@ from byhand.errors import SpecError
 from byhand.expression import write
 from byhand.parameters import parameters
 from byhand.spec import (
+    ACTIVATIONS,
     AttentionSpec,
     BlockSpec,
     MlpSpec,
@@ -55,7 +56,7 @@ def model(*blocks: BlockSpec, **keys: Any) -> ModelSpec:
          "false, since there is no output matrix", "true"),
         (lambda: MlpSpec(0), "mlp.d_ff", "a whole number of at least 1", "0"),
         (lambda: MlpSpec(1, "swish"), "mlp.activation",
-         "relu, gelu, gelu_tanh, silu, identity", "swish"),
+         ", ".join(ACTIVATIONS), "swish"),
         (lambda: MlpSpec(1, gate_bias=True), "mlp.bias.gate",
          "false, since the MLP is not gated", "true"),
         (lambda: BlockSpec(None, None, norm_place="between"), "norm.place", "pre, post", "between"),

@@ -98,6 +98,32 @@ family(
     plain={}, odd={**ODD, "hidden_size": 24}, biased={"attention_bias": True, "mlp_bias": True},
     tied={"tie_word_embeddings": True}, silu={"hidden_act": "silu"}, yarn=rope(YARN),
 )  # fmt: skip
+WINDOWS: Settings = {"sliding_window": 3, "num_hidden_layers": 5}
+family(
+    "cwm", {**SIZES, **WINDOWS, "head_dim": 8, "bos_token_id": 1},
+    plain={}, odd={**ODD, "hidden_size": 24}, biased={"mlp_bias": True}, yarn=rope(YARN),
+    kinds={"layer_types": ["full_attention", "sliding_attention"] * 2 + ["full_attention"]},
+    tied={"tie_word_embeddings": True}, llama3=rope(LLAMA3),
+)  # fmt: skip
+family(
+    "ernie4_5", {**SIZES, "head_dim": 8},
+    plain={}, odd=ODD, biased={"use_bias": True}, untied={"tie_word_embeddings": False},
+    no_width={"head_dim": None}, yarn=rope(YARN), gelu={"hidden_act": "gelu"},
+)  # fmt: skip
+NTK: Settings = {"rope_type": "dynamic", "rope_theta": 10000.0, "alpha": 50.0, "factor": 1.0}
+family(
+    "hunyuan_v1_dense", {**SIZES, "head_dim": 8},
+    plain={}, odd=ODD, biased={"attention_bias": True}, tied={"tie_word_embeddings": True},
+    alpha=rope({**NTK, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0}), linear=rope(LINEAR),
+    dynamic={**rope(DYNAMIC), "max_position_embeddings": 12, "length": 12},
+)  # fmt: skip
+family(
+    "jais2", SIZES,
+    plain={}, odd={**ODD, "hidden_size": 24}, unbiased={"attention_bias": False,
+                                                       "mlp_bias": False},
+    tied={"tie_word_embeddings": True}, silu={"hidden_act": "silu", "layer_norm_eps": 0.01},
+    yarn=rope(YARN),
+)  # fmt: skip
 family(
     "gpt_neox", {key: value for key, value in SIZES.items() if key != "num_key_value_heads"},
     plain={"hidden_size": 64}, serial={"use_parallel_residual": False, "rotary_pct": 1.0},
@@ -128,6 +154,14 @@ family(
     "gemma2", {**SIZES, "head_dim": 8, "query_pre_attn_scalar": 13, "sliding_window": 3, **NO_CAP},
     plain={}, odd={**ODD, "hidden_size": 24}, uncapped={"attn_logit_softcapping": None,
                                   "final_logit_softcapping": None, "unlike": {}},
+    capped={"attn_logit_softcapping": 0.7, "final_logit_softcapping": 1.5},
+    kinds={"layer_types": ["full_attention", "full_attention", "sliding_attention"]},
+    untied={"tie_word_embeddings": False, "attention_bias": True}, yarn=rope(YARN),
+)  # fmt: skip
+family(
+    "vaultgemma", {**SIZES, "head_dim": 8, "query_pre_attn_scalar": 13, "sliding_window": 3},
+    plain={}, odd={**ODD, "hidden_size": 24}, uncapped={"attn_logit_softcapping": None,
+                                                       "final_logit_softcapping": None},
     capped={"attn_logit_softcapping": 0.7, "final_logit_softcapping": 1.5},
     kinds={"layer_types": ["full_attention", "full_attention", "sliding_attention"]},
     untied={"tie_word_embeddings": False, "attention_bias": True}, yarn=rope(YARN),
@@ -256,6 +290,18 @@ family(
     "gptj", {**GPT2, "n_embd": 24, "rotary_dim": 4},
     plain={}, whole={"rotary_dim": 8}, tied={"tie_word_embeddings": True, "rotary_dim": 2},
     inner={"n_inner": 7}, relu={"activation_function": "relu"}, eps={"layer_norm_epsilon": 0.01},
+)  # fmt: skip
+family(
+    "codegen", {**GPT2, "n_embd": 48, "n_head": 4, "rotary_dim": 4, "n_ctx": 64},
+    plain={}, eight={"n_head": 8, "rotary_dim": 6}, tied={"tie_word_embeddings": True},
+    inner={"n_inner": 7}, relu={"activation_function": "relu"}, eps={"layer_norm_epsilon": 0.01},
+)  # fmt: skip
+family(
+    "biogpt", {**{key: value for key, value in SIZES.items() if key != "num_key_value_heads"},
+               "pad_token_id": 1},
+    plain={}, unscaled={"scale_embedding": False}, untied={"tie_word_embeddings": False},
+    relu={"hidden_act": "relu"}, odd={"hidden_size": 21, "num_attention_heads": 3},
+    eps={"layer_norm_eps": 0.1, "hidden_act": "gelu_new"},
 )  # fmt: skip
 family(
     "gpt_neo",

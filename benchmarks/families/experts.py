@@ -30,6 +30,12 @@ family(
     window={"sliding_window": 3, "head_dim": 6, **rope(YARN)}, stacked={"stacked": True, **ONE},
 )  # fmt: skip
 family(
+    "minimax_m2", {**MIXTRAL, "head_dim": 8},
+    plain={}, odd=ODD, tied=TIED, one={**ONE, "num_experts_per_tok": 1},
+    part=rope({"rope_type": "default", "rope_theta": 900.0, "partial_rotary_factor": 0.5}),
+    yarn=rope(YARN), stacked={"stacked": True, "hidden_act": "gelu"},
+)  # fmt: skip
+family(
     "qwen2_moe", QWEN2,
     plain={}, normalised={"norm_topk_prob": True}, tied={**TIED, "qkv_bias": False},
     some_plain={"mlp_only_layers": [1]}, every_second={"decoder_sparse_step": 2},

@@ -97,11 +97,16 @@ def _queries_keys_values(
                 found.append(wide)
                 continue
             found.append(linear(sheet, run.spec, f"{at}.{name}", read, axes, bias, heads))
-    for place, (name, axes, _heads, _bias, normed) in enumerate(kinds):
-        if normed is not None and normed.kind != "none" and attn.normed != "width":
-            sheet = sheets[place - len(kinds)]
-            found[place] = norm(sheet, f"{at}.{name}_norm", normed, found[place], axes)
-            sheet.also(f"{at}.{name}_norm", found[place])
+
+    def normalise() -> None:
+        for place, (name, axes, _heads, _bias, normed) in enumerate(kinds):
+            if normed is not None and normed.kind != "none" and attn.normed != "width":
+                sheet = sheets[place - len(kinds)]
+                found[place] = norm(sheet, f"{at}.{name}_norm", normed, found[place], axes)
+                sheet.also(f"{at}.{name}_norm", found[place])
+
+    if not attn.turned_first:
+        normalise()
     if attn.clip is not None:
         for place, (name, axes, *_rest) in enumerate(kinds):
             within = {"least": -attn.clip, "most": attn.clip}
@@ -112,6 +117,8 @@ def _queries_keys_values(
         for place, name in enumerate("qk"):
             turn = (name, found[place], frequencies)
             found[place] = _rotate(w, run, at, attn.rotary, turn, kinds[place][1])
+    if attn.turned_first:
+        normalise()
     return found
 
 

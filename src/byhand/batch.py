@@ -62,15 +62,44 @@ class Reader(Protocol):
     def outputs(self) -> Tokenizer:
         """The words that are answered."""
 
+    @property
+    def in_place(self) -> bool:
+        """Whether the words at the places themselves are answered, not those that come next."""
+
+    @property
+    def blank(self) -> int | None:
+        """The token that stands for a word to be found, where there is one."""
+
     def read(self, text: str) -> tuple[int, ...]:
         """The ids of a text."""
 
 
 def following_ids(model: Reader, ids: Sequence[int], target: int | None) -> tuple[int, ...]:
-    """What should come after each token: the next one of the text, and at its end the target."""
+    """What should come after each token: the next one of the text, and at its end the target.
+
+    Of a model that says the word at each place, the word itself, and at a blank the target.
+    """
+    if model.in_place:
+        found = UNCOUNTED if target is None else target
+        return tuple(found if id == model.blank else id for id in ids)
     own = model.outputs is not model.vocabulary
     between = [UNCOUNTED] * (len(ids) - 1) if own else ids[1:]
     return (*between, UNCOUNTED if target is None else target)
+
+
+def at_blanks(model: Reader, ids: Sequence[int], target: int) -> tuple[int, ...]:
+    """The target at each blank of a text, nothing elsewhere; a TextError where there is no blank.
+
+    For a model that says the word at each place.
+    """
+    if model.blank is None or model.blank not in ids:
+        word = "[MASK]" if model.blank is None else model.vocabulary.tokens[model.blank]
+        raise TextError(
+            _("this model says which word stands at each place, and the text has no blank"),
+            expected=_("{token} where the target belongs").format(token=word),
+            found=" ".join(model.vocabulary.tokens[id] for id in ids[:8]),
+        )
+    return tuple(target if id == model.blank else UNCOUNTED for id in ids)
 
 
 def read_batch(
@@ -96,7 +125,7 @@ def read_batch(
     for text in texts:
         ids = model.read(text)
         following = following_ids(model, ids, target)
-        if shifted and target is None:
+        if shifted and target is None and not model.in_place:
             ids, following = ids[:-1], following[:-1]
         if not ids:
             raise _too_short(text)

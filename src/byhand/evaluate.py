@@ -15,7 +15,7 @@ import numpy as np
 
 from byhand import forward
 from byhand.backward import adjoint
-from byhand.batch import read_batch
+from byhand.batch import at_blanks, read_batch
 from byhand.errors import ByhandError, ShapeError, Undecided
 from byhand.language import _
 from byhand.model import Model
@@ -145,6 +145,9 @@ def prepare(
     goal = None if found.target is None else model.outputs.id(found.target)
     losses = losses or (backward and goal is None)
     targets = read_batch(model, (found.text,), target=goal).targets if losses else None
+    if model.in_place and goal is not None:  # the loss is that of the words at the blanks
+        targets = targets or at_blanks(model, found.tokens, goal)
+        goal, losses = None, True
     plan = forward.plan(
         model.spec,
         len(found.tokens),

@@ -9,6 +9,7 @@ from byhand import display
 from byhand.dimensions import UNNAMED, Dimensions
 from byhand.display import one_line
 from byhand.errors import TextError
+from byhand.language import _
 from byhand.parameters import size_of
 from byhand.spec import ModelSpec
 from byhand.tokens import Tokenizer
@@ -43,6 +44,7 @@ class Model:
     start: tuple[int, ...] = ()  # the ids that every text of a decoder begins with
     blank: int | None = None  # the id of the token that stands for a word to be found: [MASK]
     never: tuple[int, ...] = ()  # ids that a generation must not choose
+    padding: int | None = None  # the id of padding, where it has no position and no text holds it
 
     @property
     def name(self) -> str:
@@ -60,6 +62,11 @@ class Model:
         return self.vocabulary if self.output_words is None else self.output_words
 
     @property
+    def in_place(self) -> bool:
+        """Whether it says which word stands at each place, rather than which comes next."""
+        return self.spec.in_place
+
+    @property
     def source_vocabulary(self) -> Tokenizer:
         """The tokens that the encoder reads: those of the vocabulary, or its own."""
         return self.vocabulary if self.source_words is None else self.source_words
@@ -67,9 +74,21 @@ class Model:
     def read(self, text: str) -> tuple[int, ...]:
         """The ids of a text.  That of a decoder begins with its start ids, written or not."""
         if not self.start:
-            return self.vocabulary.encode(text)
+            return self.checked(self.vocabulary.encode(text))
         ids = self.vocabulary.plain(text)
         return ids if ids[: len(self.start)] == self.start else (*self.start, *ids)
+
+    def checked(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """The ids of a text; a TextError where padding stands among them and has no position."""
+        if self.padding is not None and self.padding in ids:
+            raise TextError(
+                _("padding stands in the text, and this model counts no position for it"),
+                expected=_("a text without {token}").format(
+                    token=repr(self.vocabulary.tokens[self.padding])
+                ),
+                found=_("position {place}").format(place=ids.index(self.padding)),
+            )
+        return ids
 
     def fed_back(self, output: int) -> int | None:
         """The id in the vocabulary of a word that was answered; None where it is not there."""

@@ -1,7 +1,8 @@
 """Scaled RoPE: the angle per position of each pair, where it is no plain power of the base.
 
     linear     the usual angles divided by a factor
-    dynamic    in a text longer than `length`, a larger base
+    ntk        a larger base, by the factor
+    dynamic    the same in a text longer than `length`, by a factor that grows with the text
     llama3     slow pairs divided by the factor, fast ones not, and a blend of both between
     yarn       the same with a blend that is even over the pairs
     longrope   each pair divided by a factor of its own, other ones in a text longer than `length`
@@ -33,7 +34,7 @@ from byhand.expression import (
 )
 from byhand.language import _
 
-KINDS = ("linear", "dynamic", "llama3", "yarn", "longrope")
+KINDS = ("linear", "ntk", "dynamic", "llama3", "yarn", "longrope")
 BY_LENGTH = ("dynamic", "longrope")  # whose angles depend on the length of the text
 BEFORE_ONE = Fraction(1, 1000)  # the width of a blend between equal bounds, as libraries have it
 DIGITS = (30, 120, 480, 1920)  # that comparisons are tried with
@@ -64,8 +65,11 @@ class Scaling:
         match self.kind:
             case "linear":
                 return tuple(_over(angle, self.factor) for angle in usual)
+            case "ntk":
+                return tuple(_stretched(angle, width, self.factor) for angle in enumerate(usual))
             case "dynamic":
-                return tuple(self._stretched(angle, width, length) for angle in enumerate(usual))
+                by = self.factor * max(length, self.length) / self.length - (self.factor - 1)
+                return tuple(_stretched(angle, width, by) for angle in enumerate(usual))
             case "longrope":
                 factors = self.long_factors if length > self.length else self.short_factors
                 return tuple(map(_over, usual, factors))
@@ -75,15 +79,6 @@ class Scaling:
         return tuple(
             _times(angle, _mixed(blend(place), self.factor)) for place, angle in enumerate(usual)
         )
-
-    def _stretched(self, angle: tuple[int, Expression], width: int, length: int) -> Expression:
-        """The angle with the base times r^(width/(width - 2)), r growing with the text."""
-        place, usual = angle
-        by = self.factor * max(length, self.length) / self.length - (self.factor - 1)
-        if by == 1 or place == 0:
-            return usual
-        smaller = Power(Number(by), Number(Fraction(-2 * place, width - 2)))
-        return Product((usual, smaller))
 
     def _banded(self, base: Fraction, width: int, angle: tuple[int, Expression]) -> Expression:
         """llama3: f/factor below `slow` turns, f above `fast`, between them a blend by the turns.
@@ -211,6 +206,14 @@ def _usual(base: Fraction, place: int, width: int) -> Expression:
     if place == 0 or base == 1:
         return ONE
     return Power(Number(base), Number(Fraction(-2 * place, width)))
+
+
+def _stretched(angle: tuple[int, Expression], width: int, by: Fraction) -> Expression:
+    """The angle of a base that is multiplied by `by`^(width/(width - 2))."""
+    place, usual = angle
+    if by == 1 or place == 0:
+        return usual
+    return Product((usual, Power(Number(by), Number(Fraction(-2 * place, width - 2)))))
 
 
 def _over(x: Expression, factor: Fraction) -> Expression:

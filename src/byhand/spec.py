@@ -314,8 +314,10 @@ def refuse_forward_only(spec: ModelSpec, who: str, *, one_length: bool = True) -
 
 
 def _by_length(spec: ModelSpec) -> Iterator[tuple[str, str]]:
-    """The blocks whose angles of RoPE depend on the length of the text."""
+    """What the checker of certificates does not know: angles by the length, norms behind RoPE."""
     for layer, block in enumerate(spec.blocks):
         rotary = block.attention.rotary if block.attention else None
         if rotary and rotary.scaling and rotary.scaling.kind in BY_LENGTH:
             yield f"block.{layer}", "rope.scaling"
+        if block.attention and block.attention.turned_first:
+            yield f"block.{layer}", "attention.turned_first"

@@ -185,6 +185,7 @@ class AttentionSpec:
     clip: Fraction | None = None  # q, k and v, normed, are kept within ±clip; None: they stay
     d_value: int | None = None  # the width of a head's values; None: d_head
     latent: LatentSpec | None = None
+    turned_first: bool = False  # q and k are normalised behind RoPE, not before it
     relative: bool = False  # adds the score of the distance, from the model's table of buckets
 
     def __post_init__(self) -> None:
@@ -225,6 +226,8 @@ class AttentionSpec:
             if limit is not None and limit <= 0:
                 raise refuse(key, _("a number above 0"), limit)
         one_of("attention.normed", self.normed, NORMED)
+        if self.turned_first and self.normed == "width":
+            raise refuse("attention.normed", _("the norm of each head, behind RoPE"), self.normed)
         if self.d_value is not None:
             positive("attention.d_value", self.d_value)
             if self.packed is not None:

@@ -15,6 +15,7 @@ from byhand.errors import TextError, nearest
 from byhand.language import _
 
 KINDS = ("words", "characters")
+BLANKS = ("[MASK]", "<mask>")  # tokens that stand for a word to be found
 WINDOW = 64  # ids that are decoded again, at most, to find the text of one more
 MANY = 10_000  # tokens above which no near names are searched: it would take seconds
 
@@ -255,6 +256,18 @@ class Continuation:
 
 
 INCOMPLETE = "\N{REPLACEMENT CHARACTER}"  # a decoder's sign for bytes that are no character
+
+
+def blank_of(tokenizer: Tokenizer) -> int | None:
+    """The id of the token that stands for a word to be found; None where none is known."""
+    if isinstance(tokenizer, Ids):
+        return None
+    for token in BLANKS:
+        try:
+            return tokenizer.id(token)
+        except TextError:
+            continue
+    return None
 
 
 def sample(tokens: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from math import prod
 from threading import Lock
 from typing import Any
@@ -35,7 +36,7 @@ class Tensor:
 
     __slots__ = (
         "_data", "_kept", "_open", "_unpacked", "addends", "bits", "dtype", "misread", "name",
-        "same_as", "shape", "stored",
+        "portable", "same_as", "shape", "stored",
     )  # fmt: skip
 
     def __init__(self, name: str, data: Data, same_as: str | None = None) -> None:
@@ -49,6 +50,7 @@ class Tensor:
         self.addends: Callable[[], Data] | None = None
         # what readers of its format may make of it by mistake: a name and the entries, each
         self.misread: Callable[[], Iterator[tuple[str, Data]]] | None = None
+        self.portable = False
         self._data: Data | None = _read_only(data)
         self._open: Callable[[], Data] | None = None
         self._kept = True
@@ -68,16 +70,19 @@ class Tensor:
         bits: Fraction | None = None,
         addends: Callable[[], Data] | None = None,
         misread: Callable[[], Iterator[tuple[str, Data]]] | None = None,
+        portable: bool = False,
     ) -> Tensor:
         """A tensor whose data `opening` gives when it is first needed.
 
         Data that is not `kept` is packed in its file: it is unpacked again whenever it is needed,
-        unless somebody holds it still or it is one of the last that were.
+        unless somebody holds it still or it is one of the last that were.  It is `portable` if
+        another process can open it from the functions that are given here.
         """
         tensor = cls(name, np.empty(0, dtype), same_as)
         tensor.shape = shape
         tensor._data, tensor._open, tensor._kept = None, opening, kept
         tensor.stored, tensor.addends, tensor.misread = stored, addends, misread
+        tensor.portable = portable
         tensor.bits = tensor.bits if bits is None else bits
         return tensor
 
@@ -112,8 +117,13 @@ class Tensor:
         return self.dtype != np.dtype(object)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For another process: the data as it is here, opened."""
-        return Tensor, (self.name, np.array(self.data), self.same_as)
+        """For another process: the data, opened; a portable tensor opens its file there."""
+        if not self.portable:
+            return Tensor, (self.name, np.array(self.data), self.same_as)
+        ways: dict[str, Any] = {"stored": self.stored, "bits": self.bits, "addends": self.addends,
+                "misread": self.misread, "kept": False, "portable": True}  # fmt: skip
+        made = partial(Tensor.at, **ways)
+        return made, (self.name, self._open, self.shape, self.dtype, self.same_as)
 
     def __repr__(self) -> str:
         return f"<Tensor {self.name}: {'×'.join(map(str, self.shape))} {self.dtype}>"

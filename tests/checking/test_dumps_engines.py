@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +17,20 @@ from dumped import (
     HEADS,
     IDS,
     KV_HEADS,
+    RMS,
     Array,
     Numbers,
     llama,
     marked,
+    model_of,
     right,
 )
 
 from byhand.checking.readers.eval_callback import read_eval_callback
 from byhand.errors import InputError
-from byhand.spec import MlpSpec
+from byhand.expression import Number
+from byhand.model import Model
+from byhand.spec import BlockSpec, MlpSpec, ModelSpec
 
 N = len(IDS)
 
@@ -222,6 +228,67 @@ def test_what_the_chosen_experts_give_stands_where_each_expert_does() -> None:
     wrong = marked(model, dump, suspects=False).first_error
     assert wrong is not None
     assert wrong.worst_address == (f"block.1.mlp.answers[{dump['ffn_moe_topk-1'][2, 0]},2,3]")
+
+
+# ------------------------------------------------------------------ norms on both sides
+
+
+@cache
+def gemma2() -> Model:
+    """A small Gemma 2: norms on both sides, gains as 1 + w, caps, scaled embeddings."""
+    norm = replace(RMS, plus_one=True)
+    attention = replace(ATTENTION, cap=Fraction(50))
+    gated = MlpSpec(20, "gelu_tanh", gated=True)
+    block = BlockSpec(attention, gated, norm, norm, attn_after=norm, mlp_after=norm)
+    spec = ModelSpec(
+        "small", 17, 24, None, (block, block), final_norm=norm, layout="out_in", family="gemma2",
+        embed_scale=Number(Fraction(5)), logit_cap=Fraction(30),
+    )  # fmt: skip
+    return model_of(spec)
+
+
+def test_norms_on_both_sides_are_read_from_vllm() -> None:
+    n = Numbers(gemma2())
+    dump: dict[str, Any] = {"input_ids": np.array(IDS)}
+    for layer in range(2):
+        at, b = f"model.layers.{layer}", f"block.{layer}"
+        first = n(f"{b}.attn.norm.out")
+        dump |= {
+            f"{at}.input_layernorm": (first, n(f"stream.{layer}")) if layer else first,
+            f"{at}.self_attn.attn": n.flat(f"{b}.attn.mixed"),
+            f"{at}.post_attention_layernorm": n(f"{b}.attn.after.out"),
+            f"{at}.pre_feedforward_layernorm": (n(f"{b}.mlp.norm.out"), n(f"{b}.attn.add")),
+            f"{at}.post_feedforward_layernorm": n(f"{b}.mlp.after.out"),
+            at: (n(f"{b}.mlp.after.out"), n(f"{b}.attn.add")),
+        }
+    read = right(marked(gemma2(), dump))
+    assert read["block.1.attn.add"] == "a tuple: the second is read as block.L.attn.add"
+    assert {"block.0.attn.after.out", "block.1.mlp.after.out", "block.0.mlp.add"} <= set(read)
+
+
+def test_norms_on_both_sides_are_read_from_llama_cpp() -> None:
+    n = Numbers(gemma2())
+    dump = {"tokens": np.array(IDS), "inp_scaled": n("embed.token")}
+    for layer in range(2):
+        at, b = f"-{layer}", f"block.{layer}"
+        dump |= {
+            f"attn_norm{at}": n(f"{b}.attn.norm.out"),
+            f"Qcur{at}": paired(n(f"{b}.attn.q_rotated")).transpose(1, 0, 2),
+            f"attn_post_norm{at}": n(f"{b}.attn.after.out"),
+            f"sa_out{at}": n(f"{b}.attn.add"),
+            f"ffn_norm{at}": n(f"{b}.mlp.norm.out"),
+            f"ffn_geglu{at}": n(f"{b}.mlp.gated"),
+            f"ffn_out{at}": n(f"{b}.mlp.out"),
+            f"ffn_post_norm{at}": n(f"{b}.mlp.after.out"),
+            f"l_out{at}": n(f"stream.{layer + 1}"),
+        }
+    dump |= {"result_norm": n("final.norm.out"), "result_output": n("logits")}
+    read = right(marked(gemma2(), dump))
+    assert len(read) == 21
+    dump["ffn_post_norm-1"][3, 3] += 0.5
+    first = marked(gemma2(), dump, suspects=False).first_error
+    assert first is not None
+    assert first.worst_address == "block.1.mlp.after.out[3,3]"
 
 
 # ------------------------------------------------------------------ the text of its callback

@@ -29,7 +29,8 @@ PLANTED = {
     "Q4_0": "nibbles", "Q4_1": "sign", "Q5_0": "upper", "Q5_1": "minima", "Q8_0": "before",
     "Q2_K": "exchanged", "Q3_K": "groups", "Q4_K": "sign", "Q5_K": "upper", "Q6_K": "offset",
     "IQ4_NL": "pairs", "IQ4_XS": "behind", "MXFP4": "nibbles", "TQ1_0": "before",
-    "TQ2_0": "nibbles",
+    "TQ2_0": "nibbles", "IQ1_S": "before", "IQ1_M": "behind", "IQ2_XXS": "behind",
+    "IQ2_XS": "groups", "IQ2_S": "upper", "IQ3_XXS": "before", "IQ3_S": "groups",
 }  # fmt: skip
 WORDS = {
     "nibbles": "with the codes of each byte exchanged",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -104,6 +105,30 @@ class _Model:
 
     def parameters(self) -> Any:
         return iter(self._weights)
+
+
+class Fp8Linear:
+    """A layer of transformers; its activations may have one scale, which the file has."""
+
+    def __init__(self, scheme: str) -> None:
+        self.activation_scheme = scheme
+
+
+def _of_scheme(**activations: Any) -> _Model:
+    """A layer with a scheme of compressed-tensors."""
+    scheme = SimpleNamespace(input_activations=SimpleNamespace(**activations))
+    return _Model(SimpleNamespace(quantization_scheme=scheme))
+
+
+def test_a_capture_reads_8_bit_activations_off_quantised_layers() -> None:
+    pytest.importorskip("torch")
+    by_row = _of_scheme(num_bits=8, type="int", strategy="token")
+    by_tensor = _of_scheme(num_bits=8, type="float", strategy="tensor")
+    assert with_ways("bfloat16", by_row, None) == "bfloat16+int8"
+    assert with_ways("bfloat16", by_tensor, None) == "bfloat16+fp8:tensor"
+    assert with_ways("bfloat16", _of_scheme(num_bits=4, type="float"), None) == "bfloat16"
+    assert with_ways("bfloat16", _Model(Fp8Linear("dynamic")), None) == "bfloat16+fp8"
+    assert with_ways("bfloat16", _Model(Fp8Linear("static")), None) == "bfloat16+fp8:tensor"
 
 
 def test_a_capture_reads_the_ways_off_the_model() -> None:

@@ -38,7 +38,7 @@ def test_the_shape_of_the_document() -> None:
     (text,) = document["texts"]
     assert list(text) == [
         "text", "label", "tokens", "precision", "follows", "passed", "first_error", "lines",
-        "unmatched",
+        "unmatched", "readings",
     ]  # fmt: skip
     assert (document["follows"], text["follows"]) == (False, False)
     assert (document["passed"], text["passed"]) == (False, False)
@@ -47,7 +47,8 @@ def test_the_shape_of_the_document() -> None:
     assert list(line) == [
         "address", "name", "source", "verdict", "follows", "share", "times", "unusual", "near",
             "entries",
-        "outside", "worst", "reason", "like", "blocks", "uses", "suspects", "described", "ask",
+        "outside", "worst", "reason", "like", "blocks", "uses", "suspects", "described", "tied",
+        "ask",
     ]  # fmt: skip
     assert line["name"] == "transformer.h.3.mlp.act"
     assert line["worst"] == {

@@ -16,13 +16,16 @@ from oracles.ggml_by_hand import BY_HAND
 KINDS = {kind.name: kind for kind in TYPES.values() if kind.unpack is not None}
 RECORDED = json.loads((Path(__file__).parent / "ggml_blocks.json").read_text())
 SCALES = {"Q4_1": (0, 2), "Q5_1": (0, 2), "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2),
-          "Q5_K": (0, 2), "Q6_K": (208,), "MXFP4": (), "TQ1_0": (52,), "TQ2_0": (64,)}  # fmt: skip
+          "Q5_K": (0, 2), "Q6_K": (208,), "MXFP4": (), "TQ1_0": (52,), "TQ2_0": (64,),
+          "IQ1_M": ()}  # fmt: skip
 
 
 def finite_blocks(name: str, count: int, seed: int) -> np.ndarray:
     blocks = np.random.default_rng(seed).integers(0, 256, (count, KINDS[name].bytes), np.uint8)
     for at in SCALES.get(name, (0,)):
         blocks[:, at + 1] &= 0xFB  # a bit of the exponent is 0: no scale is infinite
+    if name == "IQ1_M":
+        blocks[:, 55] &= 0xBF
     if name == "MXFP4":
         blocks[:, 0] %= 250
     return blocks

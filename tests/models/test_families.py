@@ -16,7 +16,9 @@ from safetensors.numpy import load_file, save_file
 
 import byhand
 from byhand.errors import InputError
+from byhand.expression import write
 from byhand.models import open_spec
+from byhand.models.huggingface import alibi
 from byhand.models.huggingface.decoders import DECODERS
 from byhand.models.huggingface.families import FAMILIES
 from byhand.spec import ModelSpec
@@ -39,9 +41,14 @@ def test_float64_and_the_count_are_those_of_the_library(kind: str) -> None:
         assert not [note for note in pair.ours.notes if "keys byhand does not know" in note]
 
 
-@pytest.mark.parametrize("kind", ["gemma2", "olmo2", "phi3", "gptj", "opt", "bloom", "stablelm"])
-def test_a_float32_run_of_the_library_raises_no_alarm(kind: str) -> None:
-    with runs.pair(registry.CASES[kind][0], seed=2) as pair:
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("gemma2", "plain"), ("olmo2", "plain"), ("phi3", "plain"), ("gptj", "plain"),
+     ("opt", "narrow"), ("bloom", "plain"), ("stablelm", "normed"), ("falcon", "new")],
+)  # fmt: skip
+def test_a_float32_run_of_the_library_raises_no_alarm(kind: str, name: str) -> None:
+    case = next(each for each in registry.CASES[kind] if each.name == name)
+    with runs.pair(case, seed=2) as pair:
         judged = runs.judged(pair, "eager")
     assert judged is not None
     assert judged.wrong == ()
@@ -122,6 +129,12 @@ def spec_of(folder: Path, kind: str, **settings: Any) -> ModelSpec:
         ("granite", {"logits_scaling": 0}, "logits_scaling"),
         ("exaone4", {"layer_types": ["full_attention"]}, "layer_types"),
         ("bloom", {"n_head": 5}, "n_head"),
+        ("codegen", {"n_head": 6}, "n_head"),
+        ("olmo3", {"rope_theta": 1000.0}, "rope_theta"),
+        ("hunyuan_v1_dense", {"rope_parameters": {"rope_type": "dynamic", "alpha": -1.0}},
+         "rope_parameters.alpha"),
+        ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "alpha": 5.0}},
+         "rope_parameters.alpha"),
         ("cohere", {"head_dim": 7}, "head_dim"),
     ],
 )  # fmt: skip
@@ -133,6 +146,19 @@ def test_what_a_family_does_not_do_is_refused_by_its_name(
         spec_of(tmp_path, kind, **settings)
     assert str(caught.value.where).endswith(f"config.json: {key}")
     assert caught.value.expected
+
+
+def test_slopes_are_floats_where_they_can_be_and_else_exact_powers() -> None:
+    def shown(heads: int) -> list[str]:
+        return [write(slope) for slope in alibi.slopes(heads)]
+
+    assert shown(4) == ["1/4", "1/16", "1/64", "1/256"]
+    assert shown(3) == ["1/16", "1/256", "1/4"]
+    assert shown(16)[:3] == ["2^(-1/2)", "1/2", "2^(-3/2)"]
+    assert [write(slope) for slope in alibi.mpt_slopes(3)] == ["1/16", "1/256", "1/4"]
+    case = registry.CASES["bloom"][0]
+    with runs.pair(case) as pair:
+        assert pair.ours.weights["block.0.attn.slopes"].dtype == np.float32
 
 
 def test_older_spellings_say_the_same(tmp_path: Path) -> None:

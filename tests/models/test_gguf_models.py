@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import pickle
+import random
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,9 +13,10 @@ import numpy as np
 import pytest
 
 import byhand
-from byhand.errors import InputError
+from byhand.errors import ByhandError, InputError
 from byhand.models import open_model, open_spec
 from byhand.models.gguf.architectures import KINDS
+from byhand.names.families import MODULES
 from byhand.numbers.exact import Exact
 from oracles.ggml_by_hand import BY_HAND
 from oracles.gguf_files import BLOCKS, floats, packed, whole
@@ -55,6 +59,32 @@ def test_the_numbers_of_a_file_are_unpacked_once_for_a_trace_and_not_kept(tmp_pa
     assert weight._data is None
     byhand.trace(model, "1 2", numbers="float64")
     assert weight._data is None
+
+
+def test_another_process_opens_the_file_instead_of_being_sent_its_numbers(tmp_path: Path) -> None:
+    weight = opened(tmp_path, llama("Q4_K")).weights["block.0.mlp.out"]
+    sent = pickle.dumps(weight)
+    assert len(sent) < 2000 < weight.data.nbytes
+    there = pickle.loads(sent)
+    assert np.array_equal(there.data, weight.data)
+    assert (there.stored, there.bits, there.shape) == ("Q4_K", Fraction(9, 2), weight.shape)
+    assert there.addends is not None
+    assert weight.addends is not None
+    assert np.array_equal(there.addends(), weight.addends())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_mutated_model_gives_only_our_errors(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    whole_file = llama("Q8_0", settings={"tokenizer.ggml.model": "llama"})
+    for _each in range(8):
+        raw = bytearray(whole_file)
+        for _flip in range(chance.randrange(1, 4)):
+            at, size = chance.randrange(1200), chance.choice((1, 2, 4, 8))
+            value = chance.choice((0, 1, (1 << 8 * size) - 1, chance.randrange(1 << 8 * size)))
+            raw[at : at + size] = value.to_bytes(size, "little")
+        with contextlib.suppress(ByhandError):
+            byhand.trace(opened(tmp_path, bytes(raw)), "1", numbers="float64")
 
 
 def test_a_file_is_counted_and_continued_like_any_model(tmp_path: Path) -> None:
@@ -200,6 +230,7 @@ def test_a_tensor_that_nothing_reads_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_architecture_of_the_list_is_known() -> None:
+    assert {kind.family for kind in KINDS.values()} <= set(MODULES)
     assert set(KINDS) == {
         "llama", "qwen2", "qwen3", "qwen2moe", "qwen3moe", "gemma", "gemma2", "gemma3", "phi2",
         "phi3", "gpt2", "gptneox", "falcon", "starcoder2", "stablelm", "olmo", "olmo2", "command-r",

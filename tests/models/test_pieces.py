@@ -8,7 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from byhand.names.pieces import Columns, Flat, Form, Grouped, Later, Part, Rule, Source, Turned
+from byhand.names.pieces import (
+    Columns,
+    Flat,
+    Form,
+    Grouped,
+    Later,
+    Part,
+    Rule,
+    Sharded,
+    Source,
+    Turned,
+)
 from byhand.spec import AttentionSpec
 
 D = 5
@@ -70,6 +81,18 @@ def test_queries_keys_and_values_one_behind_the_other() -> None:
         source = Source("x.weight", (Columns(which),))
         assert source.stored(form, ATTENTION).shape == (24, D)
         assert np.array_equal(source.taken(data, form, ATTENTION), data[start : start + size])
+
+
+@pytest.mark.parametrize("out", [-2, -1])
+def test_queries_values_and_keys_in_shards(out: int) -> None:
+    data = numbers(36, D) if out == -2 else numbers(36)
+    shards = data.reshape(3, 3, 4, *data.shape[1:])  # each shard: q, v and k of two heads
+    for which, place in (("q", 0), ("v", 1), ("k", 2)):
+        form = Form((12, *data.shape[1:]), ("out", "d")[: data.ndim], out, out == -2)
+        source = Source("x.weight", (Sharded(which, 3),))
+        assert source.stored(form, ATTENTION).shape == data.shape
+        found = source.taken(data, form, ATTENTION)
+        assert np.array_equal(found, shards[:, place].reshape(form.shape))
 
 
 def test_one_tensor_for_each_expert_has_the_form_of_one() -> None:

@@ -101,6 +101,43 @@ def test_matrices_of_gpt2_are_turned(tmp_path: Path) -> None:
     assert tensor.finite().T.tolist() == [[float(x) for x in row] for row in matrices[module].rows]
 
 
+@pytest.mark.parametrize(
+    ("kind", "file", "settings"),
+    [
+        ("gptq", "quantize_config.json", {"bits": 4, "group_size": 8, "desc_act": True}),
+        ("awq", "quant_config.json", {"w_bit": 4, "q_group_size": 8, "version": "GEMM"}),
+    ],
+)
+def test_older_folders_have_their_settings_in_a_file_of_their_own(
+    tmp_path: Path, kind: str, file: str, settings: dict[str, Any]
+) -> None:
+    folder, matrices = quantised_llama(tmp_path, kind)
+    config = json.loads((folder / "config.json").read_text())
+    del config["quantization_config"]
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / file).write_text(json.dumps(settings))
+    found = byhand.open_model(folder).weights["block.0.attn.q"].data
+    assert found.tolist() == [[float(x) for x in row] for row in matrices[Q].rows]
+
+
+def test_count_tells_the_bits_of_a_weight_and_opens_none(tmp_path: Path) -> None:
+    folder, _matrices = quantised_llama(tmp_path, "nf4")
+    inventory = byhand.count(folder)
+    assert inventory.storage is not None
+    attention = inventory.storage.components["count.block.0.attention"]
+    # of 256 codes: half a byte each, 4 block sizes, a table of 16 floats, and the settings
+    state = len(json.dumps(NF4_SAID))
+    assert attention.bytes == 4 * (128 + 4 * 4 + 64 + state)
+    assert attention.formats == ("NF4",)
+    assert inventory.storage.components["count.embedding"].bits == 16
+    assert inventory["count.bytes"] == inventory.storage.whole.bytes
+    assert inventory.storage.whole.formats == ("NF4", "BF16")
+    assert byhand.count("tiny").storage is None
+
+
+NF4_SAID = {"quant_type": "nf4", "blocksize": 64, "dtype": "float16", "shape": [16, 16]}
+
+
 # ------------------------------------------------------------------ what is refused
 
 Q = "model.layers.0.self_attn.q_proj"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -146,6 +147,37 @@ def test_floats_say_that_experts_tie_and_take_the_first() -> None:
     marks = numbers.choose(np.array([[1, 2, 2], [3, 2, 1]], dtype=np.float32), count=1)
     assert marks.tolist() == [[0, 1, 0], [1, 0, 0]]
     assert numbers.notes == [Note("tied-experts", (0,))]
+
+
+class Counting(Floats):
+    """Floats that count the rows each matrix is applied to."""
+
+    def __init__(self) -> None:
+        super().__init__("float64")
+        self.rows: list[int] = []
+
+    def linear(self, x: Any, weight: Any, **settings: Any) -> Any:
+        self.rows.append(len(x))
+        return super().linear(x, weight, **settings)
+
+
+def test_an_expert_is_worked_out_where_it_has_a_share_and_elsewhere_when_it_is_read() -> None:
+    rng = np.random.default_rng(0)
+    x, shares = rng.standard_normal((5, 3)), np.zeros((5, 4))
+    shares[[0, 3], 1], shares[4, 2] = 0.5, 0.25  # experts 0 and 3 have none
+    into, out = rng.standard_normal((4, 3, 6)), rng.standard_normal((4, 6, 3))
+    numbers = Counting()
+    hidden = numbers.expert_linear(x, into, layout="in_out")
+    answers = numbers.expert_linear(
+        numbers.activate(hidden, kind="relu"), out, bias=np.ones((4, 3)), layout="in_out"
+    )
+    total = numbers.combine(answers, shares)
+    assert numbers.rows == [2, 2, 1, 1]
+    every = np.maximum(x @ into, 0) @ out + 1
+    assert np.allclose(total, np.einsum("pe,epd->pd", shares, every), rtol=1e-14)
+    assert np.allclose(numbers.entries(answers), every, rtol=1e-14)
+    assert numbers.rows[4:] == [5, 5] * 4
+    assert np.array_equal(pickle.loads(pickle.dumps(answers)), numbers.entries(answers))
 
 
 def test_an_expert_without_a_share_does_no_harm() -> None:

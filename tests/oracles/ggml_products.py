@@ -11,7 +11,8 @@ import numpy as np
 from byhand.files.ggml import MINIMA, TYPES, Type, unpacked
 
 KINDS = {kind.name: kind for kind in TYPES.values()}
-IN_BLOCKS_OF_256 = ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "TQ1_0", "TQ2_0")
+IN_BLOCKS_OF_256 = ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "TQ1_0", "TQ2_0", "IQ1_S",
+                    "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S")  # fmt: skip
 
 
 def in_bytes(rows: np.ndarray, block: int, narrow: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -11,13 +11,16 @@ import numpy as np
 NUMBERS = {
     "F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q5_0": 6, "Q5_1": 7, "Q8_0": 8, "Q2_K": 10,
     "Q3_K": 11, "Q4_K": 12, "Q5_K": 13, "Q6_K": 14, "IQ4_NL": 20, "IQ4_XS": 23, "F64": 28,
-    "BF16": 30, "TQ1_0": 34, "TQ2_0": 35, "MXFP4": 39,
+    "BF16": 30, "TQ1_0": 34, "TQ2_0": 35, "MXFP4": 39, "IQ2_XXS": 16, "IQ2_XS": 17, "IQ3_XXS": 18,
+    "IQ1_S": 19, "IQ3_S": 21, "IQ2_S": 22, "IQ1_M": 29,
 }  # fmt: skip
 BLOCKS = {"F32": (1, 4), "F16": (1, 2), "F64": (1, 8), "BF16": (1, 2), "Q4_0": (32, 18),
           "Q4_1": (32, 20), "Q5_0": (32, 22), "Q5_1": (32, 24), "Q8_0": (32, 34),
           "Q2_K": (256, 84), "Q3_K": (256, 110), "Q4_K": (256, 144), "Q5_K": (256, 176),
           "Q6_K": (256, 210), "IQ4_NL": (32, 18), "IQ4_XS": (256, 136), "TQ1_0": (256, 54),
-          "TQ2_0": (256, 66), "MXFP4": (32, 17)}  # fmt: skip
+          "TQ2_0": (256, 66), "MXFP4": (32, 17), "IQ2_XXS": (256, 66), "IQ2_XS": (256, 74),
+          "IQ3_XXS": (256, 98), "IQ1_S": (256, 50), "IQ3_S": (256, 110), "IQ2_S": (256, 82),
+          "IQ1_M": (256, 56)}  # fmt: skip
 
 Stored = tuple[str, Sequence[int], bytes]  # type, shape (the innermost side last), bytes
 
@@ -85,11 +88,19 @@ def packed(kind: str, shape: Sequence[int], seed: int, scale: float = 0.02) -> S
     generator = np.random.default_rng(seed)
     raw = generator.integers(0, 256, (count, size), dtype=np.uint8)
     largest = {"Q4_0": 8, "Q4_1": 15, "Q5_0": 16, "Q5_1": 31, "Q8_0": 127, "Q2_K": 45, "Q3_K": 128,
-               "Q4_K": 945, "Q5_K": 1953, "Q6_K": 4096, "IQ4_NL": 127, "IQ4_XS": 4064}  # fmt: skip
+               "Q4_K": 945, "Q5_K": 1953, "Q6_K": 4096, "IQ4_NL": 127, "IQ4_XS": 4064,
+               "IQ2_XXS": 166, "IQ2_XS": 166, "IQ2_S": 166, "IQ3_XXS": 480, "IQ3_S": 465,
+               "IQ1_S": 17, "IQ1_M": 17}  # fmt: skip
     places = {"Q4_1": (0, 2), "Q5_1": (0, 2), "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2),
               "Q5_K": (0, 2), "Q6_K": (208,), "TQ1_0": (52,), "TQ2_0": (64,)}  # fmt: skip
     if kind == "MXFP4":
         raw[:, 0] = 119 + generator.integers(0, 3, count)
+        return kind, tuple(shape), raw.tobytes()
+    if kind == "IQ1_M":  # four bits of the scale at the top of four words
+        words = (generator.uniform(0.5, 1, count) * scale / 4).astype("<f2").view("<u2")
+        for place in range(4):
+            at = 49 + 2 * place
+            raw[:, at] = raw[:, at] & 15 | (words >> 4 * place & 15) << 4
         return kind, tuple(shape), raw.tobytes()
     for at in places.get(kind, (0,)):
         scales = generator.uniform(0.5, 1, count) * scale / largest.get(kind, 1) * 4

@@ -17,7 +17,7 @@ IN_BYTES = {
     "int8": ("linear8bitlt", "dynamicquantizedlinear", "int8dynamicactivation", "w8a8int8"),
     "fp8": ("fp8linear", "float8linear", "float8dynamicactivation", "w8a8fp8"),
 }
-BY_TENSOR = "pertensor"
+BY_TENSOR, BITS = "pertensor", 8
 
 
 def with_ways(name: str | None, model: Any, attention: str | None) -> str | None:
@@ -59,13 +59,32 @@ def _sums(format: str, model: Any) -> Iterator[str]:
 def _bytes(model: Any) -> Iterator[str]:
     """The 8-bit format that activations enter products in, by the names of layers' classes."""
     for module in model.modules():
-        names = [type(module).__name__, type(getattr(module, "weight", None)).__name__]
-        told = "".join(names).lower().replace("_", "")
-        for way, words in IN_BYTES.items():
-            if any(word in told for word in words):
-                tensor = f"{way}:tensor"
-                yield tensor if BY_TENSOR in told and tensor in WAYS else way
-                return
+        found = _scheme(module) or _class(module)
+        if found is not None:
+            way, by_tensor = found
+            yield f"{way}:tensor" if by_tensor and f"{way}:tensor" in WAYS else way
+            return
+
+
+def _scheme(module: Any) -> tuple[str, bool] | None:
+    """What the scheme of compressed-tensors says: the format, and whether one scale is for all."""
+    scheme = getattr(module, "quantization_scheme", None)
+    activations = getattr(scheme, "input_activations", None)
+    if activations is None or getattr(activations, "num_bits", None) != BITS:
+        return None
+    kind, strategy = (str(getattr(activations, name, "")) for name in ("type", "strategy"))
+    return ("fp8" if "float" in kind.lower() else "int8"), strategy.lower().endswith("tensor")
+
+
+def _class(module: Any) -> tuple[str, bool] | None:
+    """What the names of a layer's class and of its weight's class say."""
+    names = [type(module).__name__, type(getattr(module, "weight", None)).__name__]
+    told = "".join(names).lower().replace("_", "")
+    for way, words in IN_BYTES.items():
+        if any(word in told for word in words):
+            static = getattr(module, "activation_scheme", None) == "static"  # of fp8: one scale
+            return way, BY_TENSOR in told or static
+    return None
 
 
 def _parts(model: Any) -> Iterator[str]:

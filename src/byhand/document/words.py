@@ -82,7 +82,7 @@ def stage_title(place: Place, spec: ModelSpec | None = None) -> str:
         "embedding": _("Embedding"),
         "relative": _("Distances"),
         "attn": _("Block {layer} · attention"),
-        "cross": _("Block {layer} · attention to the source"),
+        "cross": _("Block {layer} · cross-attention"),
         "mlp": _("Block {layer} · MLP"),
         "final": _("Final norm"),
         "loss": _("Loss"),
@@ -296,6 +296,8 @@ def why_left(trace: Trace, worked: Worked) -> str:
             return _("the square root is not rational")
         case "rotate" | "sinusoid":
             return _("sines and cosines are not rational")
+        case "soft_cap":
+            return _("the hyperbolic tangent is not rational")
         case "activate":
             return _("the activation is not rational")
         case "loss":
@@ -305,7 +307,8 @@ def why_left(trace: Trace, worked: Worked) -> str:
         return _("a weight read here is not rational")
     if any(trace.steps[read].register != "exact" for read in step.reads if read in trace.steps):
         return _("another position read here has left them")
-    return _("the scale is not rational") if "scale" in step.attributes else ""
+    scaled = "scale" in step.attributes or "by" in step.attributes
+    return _("the scale is not rational") if scaled else ""
 
 
 def returns(positions: Sequence[str], kind: str | None) -> str:

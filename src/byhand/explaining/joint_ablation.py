@@ -132,7 +132,8 @@ class _Together:
     def _known(self) -> Mapping[str, Worked] | None:
         """The values that the pass begins with, copied for each part; None if some are missing.
 
-        Attention weights that no part changes, for want of queries, are worked out again.
+        Attention weights that no part changes, for want of queries, are worked out again; so are
+        the angles of RoPE, which are no rows.
         """
         changed: set[str] = set()
         first: dict[str, None] = {}
@@ -144,7 +145,9 @@ class _Together:
                 first.update(
                     (read, None)
                     for read in reads
-                    if read not in changed and "key" not in plan[read].axes
+                    if read not in changed
+                    and "key" not in plan[read].axes
+                    and plan[read].op != "constants"
                 )
             elif step.address in self.silent:
                 changed.add(step.address)

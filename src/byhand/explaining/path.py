@@ -194,10 +194,10 @@ class Way:
             return self._divided(step, x)
         if step.op == "affine":
             gain = step.inputs.get("gain")
-            plus_one = step.attributes.get("plus_one", False)
+            more = {"plus_one": True} if step.attributes.get("plus_one") else {}
             if gain is None:
                 return x
-            return numbers.affine(x, gain=self._weight(gain), plus_one=plus_one)
+            return numbers.affine(x, gain=self._weight(gain), **more)
         if step.op == "rescale":
             return numbers.rescale(x, by=step.attributes.get("by"))
         return self._linear(step, x, columns)

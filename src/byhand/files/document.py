@@ -19,7 +19,7 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.parameters import Parameter
 from byhand.spec import ModelSpec
-from byhand.tokens import KINDS, Tokenizer, Vocabulary, too_long
+from byhand.tokens import KINDS, Tokenizer, Vocabulary, blank_of, too_long
 
 KEYS = (
     "name", "about", "vocabulary", "outputs", "text", "target", "end", "notes", "model", "weights",
@@ -136,6 +136,7 @@ def model_of(root: Table, spec: ModelSpec, known: Words, folder: Path | None) ->
         source_text=None if source is None else _plain(source),
         source_words=known.source,
         start=begun,
+        blank=blank_of(vocabulary) if spec.in_place else None,
     )
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from byhand.files import ggml_grids as grids
 from byhand.weights import Data
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -238,12 +239,19 @@ TYPES: dict[int, Type] = {
     12: Type("Q4_K", 256, 144, F64, _q4_k),
     13: Type("Q5_K", 256, 176, F64, _q5_k),
     14: Type("Q6_K", 256, 210, F32, _q6_k),
+    16: Type("IQ2_XXS", 256, 66, F32, grids.iq2_xxs),
+    17: Type("IQ2_XS", 256, 74, F32, grids.iq2_xs),
+    18: Type("IQ3_XXS", 256, 98, F32, grids.iq3_xxs),
+    19: Type("IQ1_S", 256, 50, F32, grids.iq1_s),
     20: Type("IQ4_NL", 32, 18, F32, _iq4_nl),
+    21: Type("IQ3_S", 256, 110, F32, grids.iq3_s),
+    22: Type("IQ2_S", 256, 82, F32, grids.iq2_s),
     23: Type("IQ4_XS", 256, 136, F32, _iq4_xs),
     24: _plain("I8", "<i1", F32),
     25: _plain("I16", "<i2", F32),
     26: _plain("I32", "<i4", F64),
     28: _plain("F64", "<f8", F64),
+    29: Type("IQ1_M", 256, 56, F32, grids.iq1_m),
     30: _plain("BF16", ml_dtypes.bfloat16, np.dtype(ml_dtypes.bfloat16)),
     34: Type("TQ1_0", 256, 54, F32, _tq1_0),
     35: Type("TQ2_0", 256, 66, F32, _tq2_0),
@@ -251,8 +259,8 @@ TYPES: dict[int, Type] = {
 }
 # formats that byhand does not read, for messages
 UNREAD = {
-    4: "Q4_2", 5: "Q4_3", 9: "Q8_1", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS",
-    19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S", 27: "I64", 29: "IQ1_M", 31: "Q4_0_4_4", 32: "Q4_0_4_8",
+    4: "Q4_2", 5: "Q4_3", 9: "Q8_1", 15: "Q8_K", 27: "I64",
+    31: "Q4_0_4_4", 32: "Q4_0_4_8",
     33: "Q4_0_8_8", 36: "IQ4_NL_4_4", 37: "IQ4_NL_4_8", 38: "IQ4_NL_8_8", 40: "NVFP4",
     41: "Q1_0", 42: "Q2_0",
 }  # fmt: skip

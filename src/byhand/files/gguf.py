@@ -19,6 +19,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -79,6 +80,10 @@ class Packed:
     def bits(self) -> Fraction:
         """How many bits an entry takes in the file, scales included."""
         return Fraction(8 * self.type.bytes, self.type.block)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: the file's name, which is opened there."""
+        return _again, (self.file, self.name)
 
     def blocks(self) -> Data:
         """The bytes of the tensor, one row a block: a read-only view of the file."""
@@ -168,6 +173,21 @@ def open_gguf(path: Path) -> Contents:
                 _refuse(other.path, reason, _("each name once"), shown(name))
             tensors[name] = tensor
     return Contents(first, contents.settings, tensors)
+
+
+def _again(path: Path, name: str) -> Packed:
+    """A tensor of a file that another process has opened."""
+    tensors = _opened_again(path)
+    if name not in tensors:
+        raise InputError(
+            _("the tensor {name} is missing").format(name=shown(name)), where=str(path)
+        )
+    return tensors[name]
+
+
+@lru_cache(maxsize=64)
+def _opened_again(path: Path) -> Mapping[str, Packed]:
+    return _open(path).tensors
 
 
 def _first_part(path: Path) -> Path:

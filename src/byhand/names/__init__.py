@@ -261,8 +261,10 @@ def _engine_pairs(
     style: str, spec: ModelSpec, known: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """The pairs of an engine, most of them made from the module names of the family."""
-    family = spec.family if spec.family in FOREIGN else ""
-    base = family or ("gpt2" if spec.position == "learned" else "llama")
+    if spec.family:
+        base = spec.family if spec.family in FOREIGN else HUGGING_FACE
+    else:
+        base = "gpt2" if spec.position == "learned" else "llama"
     yield from engine_pairs(style, _pairs(base, spec, known), spec, known)
 
 

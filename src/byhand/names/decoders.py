@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from byhand.names.modules import Names
-from byhand.names.pieces import Flat, Grouped, Later, Part, piece
+from byhand.names.pieces import Flat, Grouped, Later, Part, Sharded, piece
 
 GPT2 = Names(
     prefix="transformer.",
@@ -85,6 +85,12 @@ GEMMA3 = replace(
     heads=("lm_head.weight", "language_model.lm_head.weight"),
     leftovers=re.compile(r"(model\.)?(vision_tower|multi_modal_projector)\..*"),
 )
+VAULTGEMMA = replace(LLAMA, inside={**_LLAMA, "mlp.norm": "pre_feedforward_layernorm"})
+HUNYUAN = replace(LLAMA, inside={
+    **_LLAMA,
+    "attn.q_norm": "self_attn.query_layernorm",
+    "attn.k_norm": "self_attn.key_layernorm",
+})  # fmt: skip
 OLMO2 = replace(LLAMA, inside={
     **{ours: theirs for ours, theirs in _LLAMA.items() if ours not in ("attn.norm", "mlp.norm")},
     "attn.after": "post_attention_layernorm",
@@ -161,6 +167,14 @@ OPT = Names(
     },
 )
 
+BIOGPT = replace(
+    OPT,
+    prefix="biogpt.",
+    prefixes=(),
+    heads=("output_projection.weight",),
+    outside={"embed.position": piece("embed_positions", Later(2)), "final.norm": "layer_norm"},
+)
+
 # ------------------------------------------------------------------ relatives of GPT-2
 
 _MASKS = r"(transformer\.)?h\.\d+\.attn(\.attention)?\.(bias|masked_bias|embed_positions)"
@@ -177,6 +191,14 @@ GPTJ = replace(
         "mlp.out": "mlp.fc_out",
     },
     leftovers=re.compile(_MASKS),
+)
+CODEGEN = replace(
+    GPTJ,
+    leftovers=re.compile(_MASKS + r"|(transformer\.)?h\.\d+\.attn\.causal_mask"),
+    inside={
+        **GPTJ.inside,
+        **{f"attn.{which}": piece("attn.qkv_proj", Sharded(which, 4)) for which in "qkv"},
+    },
 )
 GPT_NEO = replace(GPT2, leftovers=re.compile(_MASKS), outputs={
     "h.L.attn": "block.L.attn.out",
@@ -245,5 +267,6 @@ DECODERS: Mapping[str, Names] = {
     "gemma2": GEMMA2, "gemma3": GEMMA3, "olmo2": OLMO2, "phi": PHI, "phi3": PHI3, "glm": GLM,
     "glm4": GLM4, "cohere": COHERE, "stablelm": STABLELM, "starcoder2": STARCODER2,
     "persimmon": PERSIMMON, "opt": OPT, "gptj": GPTJ, "gpt_neo": GPT_NEO,
+    "codegen": CODEGEN, "biogpt": BIOGPT, "vaultgemma": VAULTGEMMA, "hunyuan": HUNYUAN,
     "openai-gpt": OPENAI_GPT, "bloom": BLOOM, "falcon": FALCON, "mpt": MPT,
 }  # fmt: skip

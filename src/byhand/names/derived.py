@@ -15,7 +15,7 @@ from functools import cache
 
 from byhand.names.families import MODULES
 from byhand.names.modules import Names, Place, pieces
-from byhand.names.pieces import Columns, Flat, Grouped, Part, Piece, Source
+from byhand.names.pieces import Columns, Flat, Grouped, Part, Piece, Sharded, Source
 
 ACTIVATIONS = ("act_fn", "act", "activation_fn", "gelu_impl", "activation")  # beside mlp.hidden
 HUGGING_FACE = "huggingface"
@@ -88,7 +88,7 @@ def _whole(piece: Piece) -> bool:
 
 def _fused(piece: Piece) -> bool:
     """Whether the module gives several steps side by side."""
-    sharing = any(isinstance(rule, Part | Columns | Grouped) for rule in piece.rules)
+    sharing = any(isinstance(rule, Part | Columns | Grouped | Sharded) for rule in piece.rules)
     return sharing and "{" not in piece.module and piece.weight == ".weight"
 
 

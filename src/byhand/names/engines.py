@@ -40,7 +40,10 @@ class TensorName:
 
 # fmt: off
 LLAMA_CPP = (
-    TensorName("inp_embd", "embed.token", "pos d", "rows of the token table", "unscaled"),
+    TensorName("inp_embd", "embed.token", "pos d", "rows of the token table",
+               "unscaled no_segments"),
+    TensorName("inp_embd", "embed.sum stream.0", "pos d", "in BERT: the sum of all embeddings",
+               "segments"),
     TensorName("embd", "embed.token", "pos d", "the same in newer versions", "unscaled"),
     TensorName("inp_scaled", "embed.token", "pos d", "the same, scaled", "scaled"),
     TensorName("pos_embd", "embed.position", "pos d", "rows of the position table"),
@@ -73,7 +76,11 @@ LLAMA_CPP = (
     TensorName("attn_out-L", "block.L.attn.out", "pos d", "what attention adds"),
     TensorName("attn_post_norm-L", "block.L.attn.after.out", "pos d", "norm after attention",
                "attn_after"),
-    TensorName("ffn_inp-L", "block.L.attn.add", "pos d", "the stream after attention", "middle"),
+    TensorName("cross_inp-L", "block.L.attn.add", "pos d", "in T5: the stream after attention"),
+    TensorName("attn_norm_cross-L", "block.L.cross.norm.out", "pos d", "norm before the source"),
+    TensorName("ffn_inp-L", "block.L.cross.add block.L.attn.add", "pos d",
+               "the stream after attention", "middle pre"),
+    TensorName("ffn_inp-L", "block.L.attn.norm.out", "pos d", "the same, normed", "middle post"),
     TensorName("sa_out-L", "block.L.attn.add", "pos d", "the same in Gemma", "middle"),
     TensorName("ffn_norm-L", "block.L.mlp.norm.out", "pos d", "second norm", "pre"),
     TensorName("attn_post_norm-L", "block.L.mlp.norm.out", "pos d", "second norm of gpt-oss",
@@ -149,7 +156,11 @@ def tensor_names(spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[st
     for row in LLAMA_CPP:
         layers = range(len(spec.blocks)) if "-L" in row.name else (None,)
         for layer in layers:
-            if not facts(spec, layer).issuperset(row.when.split()):
+            true = facts(spec, layer)
+            if not true.issuperset(row.when.split()):
+                continue
+            chosen = "chosen" in row.axes  # of experts, not of a single MLP
+            if chosen != ("experts" in true) and (chosen or "d_ff" in row.axes):
                 continue
             for address in row.address.split():
                 step = known.get(_at(address, layer))
@@ -164,6 +175,7 @@ def tensor_names(spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[st
 def facts(spec: ModelSpec, layer: int | None) -> set[str]:
     """What is true of a model and of one of its blocks, in the words of `TensorName.when`."""
     found = {"last", "scaled" if spec.embed_scale is not None else "unscaled"}
+    found.add(_yes(spec.segments is not None, "segments"))
     if layer is None:
         return found
     block = spec.blocks[layer]
@@ -309,6 +321,8 @@ def _onnx_pairs(
         whole = modules.get(known.get(f"{at}.attn.out", ""), "")
         inside = {f"{at}.{name}": op for name, op in _WITHIN.items()} if whole else {}
         for name, op in inside.items():
+            if name.endswith("_rotated") and not turns_whole_heads(block):
+                continue
             if name in known and block.attention is not None and block.attention.out:
                 yield known[name], f"{onnx_path(whole.rpartition('.')[0])}/{op}_output_0"
         down = modules.get(known.get(f"{at}.mlp.out", ""), "")
@@ -320,6 +334,14 @@ def _onnx_pairs(
             yield known[f"{at}.attn.add"], f"{onnx_path(above.rpartition('.')[0])}/Add_output_0"
 
 
+def turns_whole_heads(block: BlockSpec) -> bool:
+    """Whether RoPE turns whole heads, so that one sum gives all of them."""
+    rotary = block.attention.rotary if block.attention else None
+    return rotary is not None and block.attention is not None and (
+        rotary.width == block.attention.d_head and rotary.pairing == "half"
+    )  # fmt: skip
+
+
 def _last_operation(address: str, module: str, spec: ModelSpec, weights: set[str]) -> str | None:
     if re.fullmatch(r"(?:.*\.)?(?:layers|h)\.\d+", module):
         return "Add_1" if address.endswith(".mlp.add") else None
@@ -328,8 +350,10 @@ def _last_operation(address: str, module: str, spec: ModelSpec, weights: set[str
     if address.endswith((".norm.out", ".after.out")):
         gain = f"{address.removesuffix('.out')}.bias"
         return "LayerNormalization" if gain in weights else "Mul_1"
-    if address.endswith(".act"):
-        mlp = spec.blocks[int(address.split(".")[1])].mlp
+    if address.endswith(".mlp.act"):
+        own = address.removeprefix("encoder.")
+        side = spec if own == address or spec.encoder is None else spec.encoder
+        mlp = side.blocks[int(own.split(".")[1])].mlp
         return ACTIVATED.get(mlp.activation) if mlp is not None else None
     if address not in weights:
         return None

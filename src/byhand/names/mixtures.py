@@ -70,6 +70,18 @@ MIXTRAL = _family(
     _experts("mlp.experts", "block_sparse_moe.experts", "w1", "w3", "w2"),
 )
 
+MINIMAX_M2 = _family(
+    {
+        "mlp.router": ("block_sparse_moe.gate", "mlp.gate"),
+        "mlp.choice_bias": (
+            piece("block_sparse_moe", weight=".e_score_correction_bias"),
+            piece("mlp", weight=".e_score_correction_bias"),
+        ),
+    },
+    _experts("mlp.experts", "block_sparse_moe.experts", "w1", "w3", "w2"),
+    outputs={"layers.L.mlp": "block.L.mlp.out"},  # it keeps a bias, too
+)
+
 QWEN_MOE = _family(
     {"mlp.router": "mlp.gate", "mlp.shared.score": "mlp.shared_expert_gate"},
     _QWEN,
@@ -133,6 +145,7 @@ DEEPSEEK = replace(_LATENT, further=True)
 
 MIXTURES: Mapping[str, Names] = {
     "mixtral": MIXTRAL,
+    "minimax_m2": MINIMAX_M2,
     "qwen_moe": QWEN_MOE,
     "granitemoe": GRANITE_MOE,
     "gpt_oss": GPT_OSS,

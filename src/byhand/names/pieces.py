@@ -124,6 +124,28 @@ class Grouped:
 
 
 @dataclass(frozen=True, slots=True)
+class Sharded:
+    """q, k or v of a matrix in shards, each with the q, v and k of some heads."""
+
+    which: str
+    shards: int
+
+    def stored(self, form: Form, attn: AttentionSpec | None) -> Form:
+        """All three, by shards."""
+        assert attn is not None
+        return form.with_out(3 * attn.q_width, "shards·3·(heads/shards)·d_head")
+
+    def taken(self, data: Any, form: Form, _attn: AttentionSpec | None) -> Any:
+        """The one of the three, copied together from all shards."""
+        at = data.ndim + form.out
+        before, behind = data.shape[:at], data.shape[at + 1 :]
+        parts = data.reshape(*before, self.shards, 3, form.shape[form.out] // self.shards, *behind)
+        place = "qvk".index(self.which)
+        part = _along(parts, at + 1 - parts.ndim, slice(place, place + 1))
+        return part.reshape(form.shape)
+
+
+@dataclass(frozen=True, slots=True)
 class Turned:
     """The transpose, of a matrix; other parameters are stored as they are."""
 

@@ -27,7 +27,7 @@ from byhand.checking.dumps.folding import (
     processing_told,
     read_refactored,
 )
-from byhand.checking.dumps.fused import read_fused
+from byhand.checking.dumps.fused import read_fused, read_repeated
 from byhand.checking.dumps.ggml import no_name, precision_of, read_ggml
 from byhand.checking.dumps.name_maps import NameMap
 from byhand.checking.dumps.outputs import read_output
@@ -40,7 +40,16 @@ from byhand.plan import GRAD, WEIGHT
 
 FEW = 4  # names of a kind that are listed one by one
 OURS = (WEIGHT, GRAD, "count.", "direction.")
-WAYS = (read_refactored, read_output, read_cache, read_fused, read_packed, read_ggml, read_path)
+WAYS = (
+    read_refactored,
+    read_output,
+    read_cache,
+    read_fused,
+    read_repeated,
+    read_packed,
+    read_ggml,
+    read_path,
+)
 
 
 def reread(

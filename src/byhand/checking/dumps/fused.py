@@ -1,12 +1,16 @@
 """Modules of a family that give several steps at once: cut by the rules of its table of names.
 
 The rules that find a weight in a file's tensor find a step in what the module gives: its columns
-are the weight's rows.
+are the weight's rows.  Some caches hold a key head several times: it is read once.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from byhand.checking.claims import Entry
 from byhand.checking.dumps.view import Read, View, called, moved
@@ -17,6 +21,7 @@ from byhand.names.pieces import Form, Source
 from byhand.plan import Step
 
 FLAT = "huggingface"  # heads side by side
+_PAST = re.compile(r"past_key_values\.(\d{1,6})\.(?:key|value)")
 
 
 def read_fused(entry: Entry, view: View) -> Read | None:
@@ -32,6 +37,22 @@ def read_fused(entry: Entry, view: View) -> Read | None:
         called(piece, step.address, how, style=FLAT)
         for piece, (step, _source) in zip(cut, parts, strict=True) if piece is not None
     ]  # fmt: skip
+
+
+def read_repeated(entry: Entry, view: View) -> Read | None:
+    """Keys or values of a cache that has each key head once for every query head that reads it."""
+    match, shape = _PAST.fullmatch(entry.name), entry.values.shape
+    if match is None or len(shape) != 4 or int(match[1]) >= len(view.plan.spec.blocks):
+        return None
+    attn = view.plan.spec.blocks[int(match[1])].attention
+    if attn is None or attn.heads == attn.kv_heads or shape[1] != attn.heads:
+        return None
+    groups = entry.values.reshape(shape[0], attn.kv_heads, -1, *shape[2:])
+    if not np.array_equal(groups, np.broadcast_to(groups[:, :, :1], groups.shape)):
+        return None
+    each = attn.heads // attn.kv_heads
+    how = _("the same for {count} query heads: read once").format(count=each)
+    return [replace(moved(entry, lambda array: array[:, ::each]), read=how)]
 
 
 def _part(entry: Entry, step: Step, source: Source, view: View) -> Entry | None:

@@ -31,13 +31,16 @@ from byhand.numbers.floats import FORMATS
 from byhand.numbers.floats.nearest import constant
 
 _NAME = re.compile(r"(?P<kind>.+?)(?:-(?P<layer>\d{1,6}))?(?:#(?P<time>\d{1,3}))?")
-_KINDS = frozenset(row.name.removesuffix("-L") for row in LLAMA_CPP) | {"norm", "norm_w"}
+_KINDS = frozenset(row.name.removesuffix("-L") for row in LLAMA_CPP) | {
+    "norm", "norm_w", "attn_norm_2", "Qcur_scaled",
+}  # fmt: skip
 NO_NAME = re.compile(  # tensors that the graph did not name, and places in the cache
     r"node_\d+.*|leaf_\d+.*|cache_[kv]_l\d+.*|.* \((?:view|reshaped|permuted|transposed|cont|copy"
     r"|copy of .*)\).*|(?:CUDA|CPU|Metal|Vulkan|SYCL)\d*#.*|inp_(?:pos|out_ids|KQ_mask|k_shift)\S*"
 )
 VIEWS = ("RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE", "CONT", "CPY", "SET_ROWS")
 SCALED_QUERIES = ("gemma", "phi")  # families whose queries llama.cpp scales, instead of the scores
+INSIDE_AN_MLP = ("ffn_gate", "ffn_up", "ffn_silu", "ffn_swiglu", "ffn_geglu", "ffn_gate_par")
 NORMS = {"Qcur": "attn.q_norm", "Kcur": "attn.k_norm", "ffn_inp": "mlp.norm", "sa_out": "mlp.norm"}
 
 
@@ -70,15 +73,57 @@ def read_ggml(entry: Entry, view: View) -> Read | None:
     kind, layer = match["kind"], match["layer"]
     if kind in ("norm", "norm_w") and layer is not None:
         return _inside_a_norm(entry, kind, layer, view)
-    name = kind if layer is None else f"{kind}-{layer}"
-    row = view.tensors.get(name)
-    if row is None:
-        return [aside(entry, _without_a_step(kind))]
+    name = _meant(kind, layer, _time_of(entry.name), view)
+    row = view.tensors.get(name or "")
+    if row is None or name is None:
+        return [aside(entry, _without_a_step(kind) if name else _another_time())]
     if kind in ("Qcur", "Kcur", "Vcur"):
         return _projection(entry, name, row, view)
     if row.axes.startswith("pos chosen"):
         return _of_the_chosen(entry, row, layer or "0", view)
-    return _arranged(entry, row.address, row, view)
+    address = row.address
+    if kind in ("kq", "kq_soft_max", "kqv", "kqv_out") and _latent(address, view):
+        return [aside(entry, _of_latent())]
+    if "expert" in view.plan[address].axes and "chosen" not in row.axes and kind in INSIDE_AN_MLP:
+        shared = view.first(address.replace(".mlp.", ".mlp.shared."))
+        if shared is None:
+            return [aside(entry, _without_a_step(kind))]
+        row = replace(row, axes=row.axes.replace("d_ff", view.plan[shared].axes[-1]))
+        return _arranged(entry, shared, row, view)
+    return _arranged(entry, address, row, view)
+
+
+def _meant(kind: str, layer: str | None, time: int, view: View) -> str | None:
+    """The tensor that a name stands for at this time; None: another one of the same name does.
+
+    Norms behind an MLP are named without their layer, one after the other.  Falcon's second norm is
+    attention's where it has two.
+    """
+    if layer is None:
+        if kind == "ffn_post_norm" and f"ffn_post_norm-{time}" in view.tensors:
+            return f"ffn_post_norm-{time}"
+        last = max(_times(kind, view), default=0)
+        return kind if kind != "norm" or time == last else None
+    two = f"attn_norm_2-{layer}" in view.entries
+    if two and kind in ("attn_norm", "attn_norm_2"):
+        return f"attn_norm-{layer}" if kind == "attn_norm_2" else f"ffn_norm-{layer}"
+    if kind == "ffn_out" and time:
+        return None
+    return f"{kind}-{layer}"
+
+
+def _latent(address: str, view: View) -> bool:
+    """Whether attention is latent: llama.cpp mixes a position's few numbers, not its values."""
+    attn = view.plan.spec.blocks[int(address.split(".")[1])].attention
+    return attn is not None and attn.latent is not None
+
+
+def _of_latent() -> str:
+    return _("of latent attention, in a form that is no step here")
+
+
+def _another_time() -> str:
+    return _("another tensor of the same name is the step")
 
 
 def no_name() -> str:
@@ -101,6 +146,8 @@ def _arranged(entry: Entry, address: str, row: TensorName, view: View) -> Read:
     """The tensor in the axes of its step."""
     step = view.plan[address]
     texts = row.axes.replace("vocab", step.axes[-1]) if "vocab" in row.axes else row.axes
+    if "head·" in texts and len(step.axes) == 2:  # heads side by side in the step as well
+        texts = " ".join(step.axes)
     found = fitted(entry, address, _axes(texts.replace("d_head", step.axes[-1])), view)
     if found is None:
         return [replace(aside(entry, _("another shape: {expected} expected, {found} found").format(
@@ -131,6 +178,7 @@ def _scaled(entry: Entry, address: str, view: View) -> tuple[Entry, str]:
     scale = step.attributes.get("scale")
     layer = address.split(".")[1]
     before = view.model.family is not None and view.model.family.startswith(SCALED_QUERIES)
+    before |= f"Qcur_scaled-{layer}" in view.entries
     before |= any(
         name.startswith(f"Qcur-{layer}") and each.made_by == "SCALE"
         for name, each in view.entries.items()
@@ -158,11 +206,16 @@ def _projection(entry: Entry, name: str, row: TensorName, view: View) -> Read:
     at, letter = row.address.rpartition(".")[0], name[0].lower()
     attn = view.plan.spec.blocks[int(at.split(".")[1])].attention
     assert attn is not None
+    if attn.latent is not None:
+        return [aside(entry, _of_latent())]
     product, turned = f"{at}.{letter}", view.first(f"{at}.{letter}_rotated")
     biased = {"q": attn.q_bias, "k": attn.k_bias, "v": attn.v_bias}[letter] and not attn.packed
     address = _which(entry, name, (product, turned, biased), view)
     if address is None:
         return [aside(entry, _("a product before its bias is added, which is no step here"))]
+    clipped = view.first(f"{product}_clipped")
+    if address == product and clipped is not None and _time_of(entry.name):
+        address = clipped
     if address == "":
         return [aside(entry, _("queries after RoPE and times the scale of the scores"))]
     read = _arranged(entry, address, row, view)
@@ -193,6 +246,11 @@ def _which(entry: Entry, name: str, steps: tuple[str, str | None, bool], view: V
             return product
     times = sorted(_times(name, view))
     mine = _time_of(entry.name)
+    scaled = name[0] == "Q" and (view.model.family or "").startswith(SCALED_QUERIES)
+    if scaled and len(times) > len(list(_times("K" + name[1:], view))) > 1:
+        if mine == times[-1]:  # once more: times the scale of the scores
+            return ""
+        times.pop()
     flat = sum(side > 1 for side in entry.values.shape) < 3
     if len(times) == 1:
         return (
@@ -326,8 +384,8 @@ def _of_the_chosen(entry: Entry, row: TensorName, layer: str, view: View) -> Rea
     known = np.ones(chosen.values.shape, np.bool_) if chosen.claimed is None else chosen.claimed
     experts = dict(zip(step.axes, step.shape, strict=True))["expert"]
     width = step.shape[-1] if step.axes[-1] != "expert" else 1
-    count = chosen.values.shape[-1]
-    if entry.values.size != view.plan.length * count * width:
+    count = chosen.values.shape[-1] if chosen.values.ndim else 0
+    if chosen.values.ndim != 2 or entry.values.size != view.plan.length * count * width:
         return [replace(aside(entry, _("another shape: {expected} expected, {found} found").format(
             expected=row.axes.replace(" ", " × "), found=shown_sides(entry.values.shape),
         )), misfit=True)]  # fmt: skip

@@ -292,7 +292,8 @@ def _step(node: Node, places: set[str]) -> str:
         if match[1] not in places:
             raise node.wrong(
                 _("{place} is not in their name").format(place=match[0]),
-                expected=", ".join(f"{{{place}}}" for place in sorted(places)) or _("no {L}"),
+                expected=", ".join(f"{{{place}}}" for place in sorted(places))
+                or _("no number in braces"),
                 found=text,
             )
     try:

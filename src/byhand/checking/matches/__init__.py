@@ -149,6 +149,8 @@ def _target(
 ) -> int | None:
     """The target asked for, else that of the claims, else the model's own for its own text."""
     word = target or sheet.target
+    if model.in_place:
+        return None  # its losses are those of places: targets or labels say which
     if word is None and model.text is not None and model.target is not None:
         own = model.read(model.text)
         if all(row.tokens == own for row in rows):

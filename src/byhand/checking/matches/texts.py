@@ -117,6 +117,7 @@ def _row(
     padding: tuple[int, int] = (0, 0),
 ) -> Row:
     before, behind = padding
+    tokens = model.checked(tokens)
     positions = _positions(sheet, place, before, len(tokens))
     # each packed text begins at position 0
     count = len(tokens) if positions is None else max(positions) + 1

@@ -35,7 +35,8 @@ def end_suspects(scene: Scene) -> Iterator[Edit]:
         yield from _positions(scene, step)
     if (step := by_address.get("stream.0")) and step.op == "add":
         yield from _sum(scene, step)
-    if step := by_address.get("logits"):
+    step = by_address.get("head.out") or by_address.get("logits")
+    if step and step.op == "linear":
         yield from _head(scene, step)
     yield from _shifted(scene)
     if step := by_address.get("next"):

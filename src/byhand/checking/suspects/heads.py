@@ -33,7 +33,8 @@ def _attentions(scene: Scene) -> list[tuple[str, tuple[str, ...]]]:
     found: dict[str, list[str]] = {}
     for step in scene.region:
         at, _dot, name = step.address.rpartition(".")
-        if name in SIDES and at.endswith(".attn"):
+        inside = name in SIDES and at.endswith(".attn")
+        if inside and scene.attention(step.address).latent is None:
             found.setdefault(at, []).append(name)
     return [(at, tuple(names)) for at, names in found.items()]
 
@@ -79,7 +80,9 @@ def _read_as(scene: Scene, draft: Draft, address: str, other: str) -> bool:
         # with fewer key heads the parts have different widths, end to end in the other order
         draft.change(address, start=starts[other.rpartition(".")[2]])
         return own.shape[0] <= theirs.shape[0]
-    weight, to = own.inputs["weight"], theirs.inputs["weight"]
+    weight, to = own.inputs.get("weight"), theirs.inputs.get("weight")
+    if weight is None or to is None:
+        return False
     if scene.weight_shape(weight) != scene.weight_shape(to):
         return False
     draft.change(address, inputs={"weight": to, "bias": theirs.inputs.get("bias")})
@@ -91,6 +94,7 @@ def _packings(scene: Scene) -> Iterator[Edit]:
     steps = [
         step for step in scene.of("split_heads")
         if step.address.rpartition(".")[2] in SIDES
+        and scene.attention(step.address).packed is not None
         and (attn := scene.attention(step.address)).heads == attn.kv_heads
     ]  # fmt: skip
     if not steps:

@@ -1,94 +1,25 @@
-"""What a port of a newer model forgets: a factor, a cap, limits, a shared expert, distances."""
+"""What a port of a newer model forgets: the cap of the logits, the scores of distances."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from byhand.checking.suspects.mistakes import (
-    Mistake,
-    factor,
-    keeping,
-    made,
-    number,
-    reading,
-    setting,
-)
+from byhand.checking.suspects.mistakes import Mistake, keeping, made, number, reading, setting
 from byhand.checking.suspects.scenes import Edit, Scene
 from byhand.language import _
 from byhand.relative_buckets import buckets
 
 
 def left_out_suspects(scene: Scene) -> Iterator[Edit]:
-    """Edits in which a line of its own, or a term, is left out."""
-    yield from _factors(scene)
-    yield from _caps_and_limits(scene)
-    yield from _experts(scene)
-    yield from _distances(scene)
-
-
-def _factors(scene: Scene) -> Iterator[Edit]:
-    for step in scene.of("rescale"):
-        if (by := step.attributes.get("by")) is not None:
-            yield from made(scene, [step], Mistake(
-                "factor-missing", _("it follows if the factor is left out; the model multiplies "
-                                    "by {own}"),
-                _("multiply by {own} here"), keeping("x")), own=factor(by))  # fmt: skip
-        else:
-            yield from made(scene, [step], Mistake(
-                "plus-missing", _("it follows if nothing is added; the model adds {own} to the "
-                                  "hidden numbers"),
-                _("add {own} to each hidden number before it meets its gate"), keeping("x")),
-                own=number(step.attributes["plus"]))  # fmt: skip
-
-
-def _caps_and_limits(scene: Scene) -> Iterator[Edit]:
+    """Edits in which logits are not capped, or distances are left out or taken otherwise."""
     for step in scene.of("soft_cap"):
         yield from made(scene, [step], Mistake(
             "logit-cap-missing", _("it follows if the logits are not capped; the model says "
                                    "{own}·tanh(x/{own})"),
             _("let logits x become {own}·tanh(x/{own})"), keeping("x")),
             own=number(step.attributes["cap"]))  # fmt: skip
-    limits = scene.of("clamp")
-    if limits:
-        yield from made(scene, limits, Mistake(
-            "limit-missing", _("it follows if the limits are left out; the model keeps these "
-                               "numbers at most {own}"),
-            _("cut these numbers off at {own}"), keeping("x")),
-            own=number(limits[0].attributes["most"]))  # fmt: skip
-
-
-def _experts(scene: Scene) -> Iterator[Edit]:
-    shared = [step for step in scene.of("add") if step.address.endswith(".mlp.out")]
-    yield from made(scene, shared, Mistake(
-        "shared-expert-missing", _("it follows if the shared expert is left out; the model adds "
-                                   "its answer to those of the chosen ones"),
-        _("add the answer of the shared expert"), keeping("x")))  # fmt: skip
-    gates = scene.of("weigh")
-    yield from made(scene, gates, Mistake(
-        "shared-gate-missing", _("it follows if the shared expert's answer counts in full; the "
-                                 "model weighs it by a score of its own"),
-        _("multiply the shared expert's answer by the sigmoid of its score"),
-        keeping("x")))  # fmt: skip
-    scaled = [step for step in scene.of("expert_shares") if "scale" in step.attributes]
-    if scaled:
-        yield from made(scene, scaled, Mistake(
-            "share-scale-missing", _("it follows if the shares are not scaled; the model "
-                                     "multiplies them by {own}"),
-            _("multiply the shares by {own} (routed_scaling_factor)"), setting(scale=None)),
-            own=number(scaled[0].attributes["scale"]))  # fmt: skip
-    grouped = [step for step in scene.of("choose") if "groups" in step.attributes]
-    whole = setting(groups=None, groups_chosen=None, group_rule=None)
-    yield from made(scene, grouped, Mistake(
-        "groups-missing", _("it follows if experts of all groups can be chosen; the model chooses "
-                            "within the best groups"),
-        _("choose the best groups first, then the experts in them"), whole))  # fmt: skip
-    ranked = [step for step in scene.of("affine") if step.address.endswith(".mlp.ranked")]
-    yield from made(scene, ranked, Mistake(
-        "choice-bias-missing", _("it follows if the bias of the choice is left out; the model adds "
-                                 "it to the scores that choose"),
-        _("add e_score_correction_bias to the scores that choose, not to the shares"),
-        keeping("x")))  # fmt: skip
+    yield from _distances(scene)
 
 
 def _distances(scene: Scene) -> Iterator[Edit]:

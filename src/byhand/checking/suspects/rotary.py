@@ -17,7 +17,7 @@ from byhand.checking.suspects.mistakes import (
 )
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
-from byhand.plan import Step
+from byhand.plan import WEIGHT, Step
 
 BASES = tuple(map(Fraction, (10_000, 500_000, 1_000_000, 1_000, 100_000)))
 
@@ -180,6 +180,9 @@ def _values_rotated(scene: Scene) -> Iterator[Edit]:
     def rotate_after(draft: Draft, line: tuple[Step, Step]) -> None:
         step, turning = line
         inputs = {**turning.inputs, "x": draft.aside(step.address)}
+        angles = turning.inputs.get("frequencies", WEIGHT)
+        if not angles.startswith(WEIGHT):  # a line of its own, which may stand below
+            draft.sooner(angles, before=step.address)
         draft.change(step.address, op="rotate", inputs=inputs, only=True, **turning.attributes)
 
     def rotate_before(draft: Draft, line: tuple[Step, Step]) -> None:
@@ -193,7 +196,8 @@ def _values_rotated(scene: Scene) -> Iterator[Edit]:
         return
     mixed = [
         (step, turn) for step in scene.of("mix")
-        if (turn := _turning(scene, step)) and step.inputs["v"].endswith(".v")
+        if step.inputs["v"].endswith(".v")
+        and (turn := _turning(scene, scene.plan[step.inputs["v"]]))
     ]  # fmt: skip
     yield from made(scene, mixed, mistake(rotate_before))
 
@@ -201,4 +205,8 @@ def _values_rotated(scene: Scene) -> Iterator[Edit]:
 def _turning(scene: Scene, step: Step) -> Step | None:
     """The rotation of k in the same attention as a line; None if there is none."""
     at = step.address.rpartition(".")[0] + ".k_rotated"
-    return scene.plan[at] if scene.has(at) else None
+    if not scene.has(at):
+        return None
+    turning = scene.plan[at]
+    fits = step.shape[-1] >= turning.attributes["width"]
+    return turning if fits and step.shape[:2] == turning.shape[:2] else None

@@ -44,7 +44,8 @@ def stream_suspects(scene: Scene) -> Iterator[Edit]:
 
 def _adds(scene: Scene) -> list[Step]:
     """The residual connections of the region."""
-    return [step for step in scene.of("add") if step.address.endswith((".attn.add", ".mlp.add"))]
+    ends = (".attn.add", ".cross.add", ".mlp.add")
+    return [step for step in scene.of("add") if step.address.endswith(ends)]
 
 
 def _residuals(scene: Scene) -> Iterator[Edit]:
@@ -86,9 +87,12 @@ def _add_again(draft: Draft, step: Step, role: str) -> None:
 def _sources(scene: Scene, step: Step) -> tuple[str | None, str, str]:
     """The normalised stream, the stream that enters the block, and the first stream."""
     name = step.address.removesuffix("add") + "norm.out"
-    layer = int(step.address.split(".")[1])
-    pre = scene.spec.blocks[layer].norm_place == "pre" and scene.has(name)
-    return scene.own(name) if pre else None, scene.entering(layer), scene.entering(0)
+    stack, _dot, place = step.address.rpartition("block.")
+    layer = int(place.partition(".")[0])
+    side = scene.spec.encoder if stack else scene.spec
+    pre = side is not None and side.blocks[layer].norm_place == "pre" and scene.has(name)
+    entering, first = (scene.own(f"{stack}stream.{at}") for at in (layer, 0))
+    return scene.own(name) if pre else None, entering, first
 
 
 # ------------------------------------------------------------------------ parallel or serial

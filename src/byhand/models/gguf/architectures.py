@@ -38,7 +38,7 @@ ARCHITECTURE = "general.architecture"
 class Kind:
     """What all files of an architecture have in common."""
 
-    family: str  # the name of the same family in transformers
+    family: str  # whose modules are called alike (names.families)
     norm: str = "rmsnorm"
     activation: str = "silu"
     pairing: str | None = "half"  # of RoPE; None: positions are learned
@@ -52,13 +52,13 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     "llama": Kind("llama", pairing="interleaved"),
-    "qwen2": Kind("qwen2"),
-    "qwen3": Kind("qwen3"),
-    "qwen2moe": Kind("qwen2_moe", normalised=False),
-    "qwen3moe": Kind("qwen3_moe"),
-    "gemma": Kind("gemma", activation="gelu_tanh", embed_root=True),
+    "qwen2": Kind("llama"),
+    "qwen3": Kind("llama"),
+    "qwen2moe": Kind("qwen_moe", normalised=False),
+    "qwen3moe": Kind("qwen_moe"),
+    "gemma": Kind("llama", activation="gelu_tanh", embed_root=True),
     "gemma2": Kind("gemma2", activation="gelu_tanh", embed_root=True, pattern=2, wide_layers=46),
-    "gemma3": Kind("gemma3", activation="gelu_tanh", embed_root=True, pattern=6, wide_layers=62),
+    "gemma3": Kind("gemma2", activation="gelu_tanh", embed_root=True, pattern=6, wide_layers=62),
     "phi2": Kind("phi", norm="layernorm", activation="gelu_tanh", parallel=True),
     "phi3": Kind("phi3"),
     "gpt2": Kind("gpt2", norm="layernorm", activation="gelu_tanh", pairing=None),
@@ -66,12 +66,12 @@ KINDS: dict[str, Kind] = {
     "falcon": Kind("falcon", norm="layernorm", activation="gelu_tanh", parallel=True),
     "starcoder2": Kind("starcoder2", norm="layernorm", activation="gelu_tanh"),
     "stablelm": Kind("stablelm", norm="layernorm"),
-    "olmo": Kind("olmo", norm="layernorm", pairing="interleaved", gains=False),
+    "olmo": Kind("llama", norm="layernorm", pairing="interleaved", gains=False),
     "olmo2": Kind("olmo2", pattern=4),
     "command-r": Kind("cohere", norm="layernorm", pairing="interleaved", parallel=True),
     "granite": Kind("granite", pairing="interleaved"),
     "gpt-oss": Kind("gpt_oss", pattern=2),
-    "deepseek2": Kind("deepseek_v3", pairing="interleaved", normalised=False),
+    "deepseek2": Kind("deepseek", pairing="interleaved", normalised=False),
 }
 
 
@@ -147,7 +147,7 @@ class _Builder:
             tied=not self.has("output.weight"),
             head_bias=self.has("output.bias"),
             layout="out_in",
-            family=self.kind.family,
+            family="mixtral" if self.architecture == "llama" and self.mixed else self.kind.family,
             logit_scale=self.logit_scale(logit_scale) if logit_scale else None,
             logit_cap=settings.number("final_logit_softcapping", Fraction(0)) or None,
         )
@@ -161,6 +161,11 @@ class _Builder:
                 message=_("the tensor {name} is missing").format(name=tensor),
             )
         return self.tensors[tensor].shape[0]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the MLPs are experts."""
+        return self.has("ffn_gate_inp.weight", 0)
 
     def bare_norm(self) -> NormSpec:
         """A norm without gain and bias."""

@@ -95,6 +95,7 @@ class _Source:
             parameter.shape,
             np.result_type(*(tensor.dtype for tensor in self.tensors)),
             kept=False,
+            portable=True,
             stored="+".join(dict.fromkeys(tensor.type.name for tensor in self.tensors)),
             bits=bits / sum(sizes),
             addends=partial(self.addends, parameter.shape)

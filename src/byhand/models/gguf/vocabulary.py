@@ -105,6 +105,11 @@ class _Words:
         found = self.value(key, default)
         return found if isinstance(found, str) else ""
 
+    def flag(self, key: str, default: bool) -> bool:
+        """A truth value; the default where there is none."""
+        found = self.value(key, default)
+        return found if isinstance(found, bool) else default
+
     def texts(self, key: str) -> list[str]:
         """A list of texts, which must be there."""
         found = self.value(key)
@@ -153,7 +158,7 @@ class _Words:
             {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
         ]
         strip = []
-        if self.value("add_space_prefix", True):
+        if self.flag("add_space_prefix", True):
             steps.insert(0, {"type": "Prepend", "prepend": "▁"})
             strip = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}]
         model = {
@@ -233,7 +238,7 @@ class _Words:
         single, special = [text], {}
         for key, before in (("bos", True), ("eos", False)):
             id = self.value(f"{key}_token_id")
-            asked = self.value(f"add_{key}_token", begins and before)
+            asked = self.flag(f"add_{key}_token", begins and before)
             if not asked or type(id) is not int or not 0 <= id < len(tokens):
                 continue
             token = tokens[id]

@@ -23,11 +23,11 @@ from byhand.models.huggingface.folder import (
     stored_tensors,
     without_weights,
 )
-from byhand.models.huggingface.generation import Generation, blank_of
+from byhand.models.huggingface.generation import Generation
 from byhand.models.huggingface.quantised import unpacked
 from byhand.models.huggingface.tensors import read_weights
 from byhand.spec import ModelSpec
-from byhand.tokens import Ids, Tokenizer
+from byhand.tokens import Ids, Tokenizer, blank_of
 
 __all__ = ["open_checkpoint", "read_spec", "recognises"]
 
@@ -67,6 +67,7 @@ def open_checkpoint(path: Path) -> Model:
         start=settings.start,
         never=settings.never,
         blank=blank_of(vocabulary) if read.spec.in_place else None,
+        padding=read.spec.first_row - 1 if read.spec.segments and read.spec.first_row else None,
         source_words=_of_source(path, read.spec),
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 from byhand.expression import Call, Expression, Number, Power, Product, Sum
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
+from byhand.models.huggingface.keys import know_their_code
 from byhand.models.huggingface.rope import Keys, read_rope, rope_table
 from byhand.models.huggingface.routers import (
     Usual,
@@ -40,7 +41,7 @@ METHODS = {"greedy": False, "group_limited_greedy": True}  # whether experts sta
 
 def read_v2(config: Config, name: str) -> ModelSpec:
     """The spec of a DeepSeek V2 config."""
-    _know_their_code(config)
+    know_their_code(config, THEIR_CODE)
     config.word("scoring_func", "softmax", {"softmax": None})
     if config.flag("norm_topk_prob", False):  # other code reads it, the library does not
         raise config.refuse("norm_topk_prob", "false")
@@ -68,7 +69,7 @@ def read_v2(config: Config, name: str) -> ModelSpec:
 
 def read_v3(config: Config, name: str) -> ModelSpec:
     """The spec of a DeepSeek V3 config."""
-    _know_their_code(config)
+    know_their_code(config, THEIR_CODE)
     plain = plain_mlp(config)
     sparse = by_sigmoid(config, plain, V3)
     # further blocks guess tokens beyond the next one; a forward pass does not read them
@@ -86,15 +87,6 @@ def read_glm4_lite(config: Config, name: str) -> ModelSpec:
 
 def _pairing(config: Config) -> str:
     return "interleaved" if config.flag("rope_interleave", True) else "half"
-
-
-def _know_their_code(config: Config) -> None:
-    """Accepts the code that the first checkpoints brought: the library has it now."""
-    found = config.table.get("auto_map")
-    if isinstance(found, dict) and all(
-        isinstance(word, str) and word.startswith(THEIR_CODE) for word in found.values()
-    ):
-        config.asked.add("auto_map")
 
 
 def _model(

@@ -15,6 +15,7 @@ EXPERTS: dict[str, Family] = {
     "dots1": Family("glm_moe", mixtures.read_dots1),
     "glm4_moe_lite": Family("deepseek", deepseek.read_glm4_lite),
     "glm4_moe": Family("glm_moe", mixtures.read_glm4_moe),
+    "minimax_m2": Family("minimax_m2", mixtures.read_minimax_m2),
     "gpt_oss": Family("gpt_oss", gpt_oss.read),
     "deepseek_v2": Family("deepseek", deepseek.read_v2),
     "deepseek_v3": Family("deepseek", deepseek.read_v3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +11,7 @@ from byhand.models.huggingface.common import Common, every, layer_kinds, limit, 
 from byhand.models.huggingface.config import Config
 from byhand.models.huggingface.keys import check_unread
 from byhand.models.huggingface.rope import rope_table
-from byhand.spec import AttentionSpec, BlockSpec, ModelSpec
+from byhand.spec import NO_NORM, AttentionSpec, BlockSpec, ModelSpec
 
 TANH = "gelu_pytorch_tanh"
 
@@ -39,6 +40,13 @@ def read_gemma2(config: Config, name: str) -> ModelSpec:
     return _sandwich(
         common, name, attentions, limit(config, "final_logit_softcapping", Fraction(30))
     )
+
+
+def read_vaultgemma(config: Config, name: str) -> ModelSpec:
+    """The spec of a VaultGemma config: as Gemma 2, without the norms behind the sublayers."""
+    spec = read_gemma2(config, name)
+    blocks = (replace(block, attn_after=NO_NORM, mlp_after=NO_NORM) for block in spec.blocks)
+    return replace(spec, blocks=tuple(blocks))
 
 
 def read_gemma3(config: Config, name: str) -> ModelSpec:

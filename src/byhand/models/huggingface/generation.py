@@ -10,14 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from byhand.errors import TextError
 from byhand.language import _
 from byhand.models.huggingface.config import Config, read_json
 from byhand.spec import ModelSpec
-from byhand.tokens import Ids, Tokenizer
 
 FILE = "generation_config.json"
-BLANKS = ("[MASK]", "<mask>")  # tokens that stand for a word to be found
 # Settings that change which token is chosen, and what they are where they change nothing.
 CHOOSING: dict[str, tuple[Any, ...]] = {
     "num_beams": (1,), "repetition_penalty": (1,), "encoder_repetition_penalty": (1,),
@@ -81,15 +78,3 @@ def _notes(said: Config) -> tuple[str, ...]:
     names = ", ".join(f"{key} {table[key]}"[:40] for key in found)
     text = _("{file} asks for {names}; byhand takes the most probable token, or draws one")
     return (text.format(file=said.path.name, names=names),)
-
-
-def blank_of(vocabulary: Tokenizer) -> int | None:
-    """The id of the token that stands for a word to be found; None where none is known."""
-    if isinstance(vocabulary, Ids):
-        return None
-    for token in BLANKS:
-        try:
-            return vocabulary.id(token)
-        except TextError:
-            continue
-    return None

@@ -77,6 +77,16 @@ def read_gptj(config: Config, name: str) -> ModelSpec:
     )  # fmt: skip
 
 
+def read_codegen(config: Config, name: str) -> ModelSpec:
+    """The spec of a CodeGen config: as GPT-J, with q, v and k of four shards in one matrix."""
+    config.asked.add("n_ctx")
+    spec = read_gptj(config, name)
+    heads = config.whole("n_head", also="num_attention_heads")
+    if heads % 4:
+        raise config.refuse("n_head", _("a multiple of 4"), heads)
+    return spec
+
+
 def read_gpt_bigcode(config: Config, name: str) -> ModelSpec:
     """The spec of a GPT-BigCode config: one key head for all, or q, k and v packed by head."""
     gpt = _Gpt(config, context=1024)

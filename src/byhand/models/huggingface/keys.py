@@ -79,7 +79,8 @@ HARMLESS = frozenset({
     "tokenizer_class", "torchscript", "unsloth_version", "unsloth_fixed",
     "use_bfloat16", "tf_legacy_loss", "custom_pipelines", "language", "license", "tokenizer_file",
     # tokens and generation
-    "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id",
+    "bos_token_id", "eos_token_id", "eod_token_id", "pad_token_id", "sep_token_id",
+    "decoder_start_token_id",
     "use_cache", "forced_bos_token_id", "forced_eos_token_id", "max_length", "min_length",
     "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty",
     "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty",
@@ -166,3 +167,12 @@ def check_no_other_code(config: Config) -> None:
             _("a model that the transformers library itself has"),
             message=_("this folder brings code of its own, which byhand does not run"),
         )
+
+
+def know_their_code(config: Config, starts: tuple[str, ...]) -> None:
+    """Accepts the code that the first checkpoints of a family brought: the library has it now."""
+    found = config.table.get("auto_map")
+    if isinstance(found, dict) and all(
+        isinstance(word, str) and word.startswith(starts) for word in found.values()
+    ):
+        config.asked.add("auto_map")

@@ -14,7 +14,8 @@ from byhand.models.huggingface.common import (
     over,
 )
 from byhand.models.huggingface.config import LONGEST_CONTEXT, Config
-from byhand.spec import NO_NORM, BlockSpec, ModelSpec
+from byhand.models.huggingface.rope import rope_table
+from byhand.spec import NO_NORM, BlockSpec, ModelSpec, RotarySpec
 
 
 def read_llama(config: Config, name: str) -> ModelSpec:
@@ -125,6 +126,42 @@ def read_arcee(config: Config, name: str) -> ModelSpec:
     return common.spec(name, [BlockSpec(attention, mlp, norm, norm)] * common.layers, norm)
 
 
+def read_cwm(config: Config, name: str) -> ModelSpec:
+    """The spec of a CWM config: windows in three of four layers, the first one without."""
+    common = Common(config, context=131_072, kv_heads=8, head_dim=128, null_width=True)
+    windows = common.windows([bool(layer % 4) for layer in range(common.layers)], 8192)
+    usual = {
+        "rope_theta": 1_000_000, "factor": 16, "high_freq_factor": 4, "low_freq_factor": 1,
+        "original_max_position_embeddings": 8192, "rope_type": "llama3",
+    }  # fmt: skip
+    table = rope_table(config)
+    rope = common.rope(
+        base=Fraction(1_000_000), table=table if table.table else Config(config.path, usual)
+    )
+    mlp_bias = config.flag("mlp_bias", False)
+    return _llama(common, name, mlp_bias=mlp_bias, windows=windows, eps=SMALL, rope=rope)
+
+
+def read_ernie(config: Config, name: str) -> ModelSpec:
+    """The spec of an ERNIE 4.5 config: pairs of neighbours turn, biases everywhere or nowhere."""
+    common = Common(config, context=131_072, kv_heads=2, head_dim=128, null_width=True)
+    bias = config.flag("use_bias", False)
+    rope = common.rope(base=Fraction(500_000), pairing="interleaved")
+    return _llama(common, name, (bias, bias), mlp_bias=bias, eps=SMALL, rope=rope, tied=True)
+
+
+def read_hunyuan(config: Config, name: str) -> ModelSpec:
+    """The spec of a HunYuan config: q and k are turned, then normalised."""
+    common = Common(config)
+    bias, norm = config.flag("attention_bias", False), common.rmsnorm(SMALL)
+    attention = common.attention(
+        bias=bias, out_bias=bias, rotary=common.rope(alpha=True), q_norm=norm, k_norm=norm,
+        turned_first=True,
+    )  # fmt: skip
+    block = BlockSpec(attention, common.mlp("silu"), norm, norm)
+    return common.spec(name, [block] * common.layers, norm)
+
+
 def _llama(
     common: Common,
     name: str,
@@ -134,9 +171,11 @@ def _llama(
     windows: list[int | None] | None = None,
     head_norms: bool = False,
     eps: Fraction = TINY,
+    rope: RotarySpec | None = None,  # None: the usual one
+    tied: bool = False,
 ) -> ModelSpec:
     norm = common.rmsnorm(eps)
-    rope = common.rope()
+    rope = rope or common.rope()
     mlp = common.mlp("silu", bias=mlp_bias)
     heads = norm if head_norms else NO_NORM
 
@@ -148,7 +187,7 @@ def _llama(
         return BlockSpec(attention, mlp, norm, norm)
 
     every = windows or [None] * common.layers
-    return common.spec(name, [block(window) for window in every], norm)
+    return common.spec(name, [block(window) for window in every], norm, tied=tied)
 
 
 def _qwen_windows(common: Common) -> list[int | None]:

@@ -1,4 +1,4 @@
-"""Families with experts: mixtral, qwen2_moe, qwen3_moe, olmoe, granitemoe, glm4_moe and dots1.
+"""Families with experts: mixtral, qwen2_moe, qwen3_moe, olmoe, granitemoe, glm4_moe, dots1, ….
 
 Their attention is that of llama, in variants.  In each block a router chooses among experts; some
 blocks have a plain MLP instead.
@@ -14,8 +14,11 @@ from typing import Any
 from byhand.language import _
 from byhand.models.huggingface.common import SMALL, Common, factor, layer_kinds, limit, over
 from byhand.models.huggingface.config import Config
+from byhand.models.huggingface.keys import know_their_code
 from byhand.models.huggingface.routers import IGNORED, Usual, by_sigmoid, with_experts
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec
+
+MINIMAX_CODE = ("configuration_minimax_m2.MiniMaxM2", "modeling_minimax_m2.MiniMaxM2")
 
 
 def read_mixtral(config: Config, name: str) -> ModelSpec:
@@ -121,6 +124,25 @@ def read_dots1(config: Config, name: str) -> ModelSpec:
     kinds = [there and layer >= first for layer in range(body.layers)]
     mlps = _after_plain_ones(body, 0, Usual(normalised=False))
     return body.spec(name, _blocks(_windowed(body, attention, kinds, 4096), mlps, norm), norm)
+
+
+def read_minimax_m2(config: Config, name: str) -> ModelSpec:
+    """The spec of a MiniMax M2 config: norms of whole rows, and a choice by sigmoids."""
+    know_their_code(config, MINIMAX_CODE)
+    body = Common(config, context=196_608, kv_heads=8, head_dim=128)
+    for key in ("use_qk_norm", "use_routing_bias"):
+        if not config.flag(key, True):
+            raise config.refuse(key, "true")
+    config.word("scoring_func", "sigmoid", {"sigmoid": None})
+    config.word("qk_norm_type", "per_layer", {"per_layer": None})
+    turned = config.whole_or_none("rotary_dim")
+    share = Fraction(1) if turned is None else Fraction(turned, body.width)
+    norm, rope = body.rmsnorm(), body.rope(base=Fraction(5_000_000), share=share)
+    attention = body.attention(rotary=rope, q_norm=norm, k_norm=norm, normed="width")
+    names = ("num_local_experts", "num_experts")
+    more = {"scoring": "sigmoid", "choice_bias": True}
+    mlp = with_experts(config, body.mlp("silu"), names, (256, 8), **more)
+    return body.spec(name, _blocks([attention] * body.layers, [mlp] * body.layers, norm), norm)
 
 
 # ------------------------------------------------------------------ what they share

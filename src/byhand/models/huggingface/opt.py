@@ -1,9 +1,9 @@
-"""opt: learned positions from the third row on, a narrower embedding, norms before or behind."""
+"""opt, biogpt: learned positions from the third row of a table on."""
 
 from __future__ import annotations
 
 from byhand.models.huggingface.activations import ACTIVATIONS
-from byhand.models.huggingface.common import SMALL, head_width
+from byhand.models.huggingface.common import SMALL, Common, head_width, root
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
 from byhand.spec import NO_NORM, AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 
@@ -44,3 +44,21 @@ def read(config: Config, name: str) -> ModelSpec:
         tied=config.flag("tie_word_embeddings", True),
         layout="out_in",
     )
+
+
+def read_biogpt(config: Config, name: str) -> ModelSpec:
+    """The spec of a BioGPT config: embeddings times √d, biases everywhere."""
+    config.asked.update(("layerdrop", "layer_norm_eps"))  # its norms have torch's usual eps
+    common = Common(config, context=1024, fixed_width=True)
+    norm = NormSpec("layernorm", SMALL)
+    block = BlockSpec(
+        common.attention(bias=True, out_bias=True),
+        common.mlp("gelu", gated=False, bias=True),
+        norm,
+        norm,
+    )
+    scaled = config.flag("scale_embedding", True)
+    return common.spec(
+        name, [block] * common.layers, norm, tied=True, position="learned",
+        embed_scale=root(common.d) if scaled else None,
+    )  # fmt: skip

@@ -104,6 +104,15 @@ def read_nemotron(config: Config, name: str) -> ModelSpec:
     return common.spec(name, [BlockSpec(attention, mlp, norm, norm)] * common.layers, norm)
 
 
+def read_jais2(config: Config, name: str) -> ModelSpec:
+    """The spec of a Jais 2 config: LayerNorms, relu² without a gate, biases."""
+    common = Common(config, context=8192)
+    norm, bias = common.layernorm(), config.flag("attention_bias", True)
+    attention = common.attention(bias=bias, out_bias=bias, rotary=common.rope())
+    mlp = common.mlp("relu2", gated=False, bias=config.flag("mlp_bias", True))
+    return common.spec(name, [BlockSpec(attention, mlp, norm, norm)] * common.layers, norm)
+
+
 def read_persimmon(config: Config, name: str) -> ModelSpec:
     """The spec of a Persimmon config: q, k and v packed by head and normalised, relu²."""
     common = Common(config, context=16_384, fixed_width=True)

@@ -18,7 +18,7 @@ from byhand.models.huggingface.config import LARGEST_NUMBER, LONGEST_CONTEXT, Co
 from byhand.rope_scaling import KINDS, Scaling, longrope_magnitude, yarn_magnitude
 from byhand.spec import RotarySpec
 
-TYPES = ("default", *KINDS)
+TYPES = ("default", *(kind for kind in KINDS if kind != "ntk"))  # as config.json calls them
 USUAL_BASE = Fraction(10_000)
 SMALLEST_BASE = Fraction(11, 10)  # for YaRN, which divides by its logarithm
 WIDEST = 65_536  # entries of a head that turn
@@ -47,6 +47,7 @@ class Keys:
     first_length: int | None = None  # where that key is missing; None: the context
     kinds: tuple[str, ...] = TYPES  # of RoPE that the family has
     older: tuple[tuple[str, str], ...] = ()  # older names of them
+    alpha: bool = False  # dynamic RoPE may have a fixed alpha instead of growing with the text
 
 
 def read_rope(
@@ -65,6 +66,8 @@ def read_rope(
     if width == 0:
         return None
     known = {"type", "rope_type", "rope_theta", "partial_rotary_factor", *_SETTINGS[kind]}
+    if keys.alpha and kind == "dynamic" and table.value("alpha", None)[1]:
+        kind, known = "ntk", known | {"alpha", *_SETTINGS["yarn"]}  # of which it reads alpha alone
     _only(table, known)
     scaling, magnitude = _Scalings(config, table, keys, width, base).read(kind)
     return RotarySpec(width, base.value, keys.pairing, magnitude=magnitude, scaling=scaling)
@@ -110,15 +113,21 @@ class _Scalings:
                 return Scaling("linear", self.table.positive("factor")), None
             case "dynamic":
                 return self.dynamic(), None
+            case "ntk":
+                self.more_pairs()
+                return Scaling("ntk", self.table.positive("alpha")), None
             case "llama3":
                 return self.llama3(), None
             case "yarn":
                 return self.yarn()
         return self.longrope()
 
-    def dynamic(self) -> Scaling:
+    def more_pairs(self) -> None:
         if self.width == 2:
             raise self.table.refuse("rope_type", _("more than one pair, for dynamic RoPE"))
+
+    def dynamic(self) -> Scaling:
+        self.more_pairs()
         factor = self.table.positive("factor")
         if factor < 1:
             raise self.table.refuse("factor", _("a number of at least 1"), factor)

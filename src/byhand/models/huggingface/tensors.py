@@ -179,7 +179,7 @@ class _Reader:
             self.opening(parameter, source, stored),
             parameter.shape,
             dtype,
-            kept=not any(each.packed for each in stored),
+            kept=not (source.stacked or any(each.packed for each in stored)),  # else a copy
             stored=" + ".join(dict.fromkeys(each.dtype for each in stored)),
             bits=_bits(stored),
             misread=self.misread(parameter, source, stored),

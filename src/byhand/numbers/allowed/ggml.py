@@ -25,7 +25,8 @@ PLAIN: dict[str, Unit] = {"F16": HALF, "BF16": BFLOAT}
 BLOCKS = {
     **dict.fromkeys(("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "MXFP4"), 32),
     **dict.fromkeys(
-        ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "TQ1_0", "TQ2_0"), 256
+        ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "TQ1_0", "TQ2_0",
+         "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"), 256
     ),
 }  # fmt: skip
 MINIMA = ("Q4_1", "Q5_1", "Q2_K", "Q4_K", "Q5_K")
@@ -55,7 +56,8 @@ def rounded(x: Range, unit: Unit) -> Range:
     most = size if radius is None else size + radius
     off = (most * unit.half + unit.least) * UP
     off[most * (1 + unit.half) > unit.largest] = inf
-    usual = quadrature(x.usual, size * (TYPICAL * unit.half))
+    # below the normal numbers of float16, all of what is lost is usual
+    usual = quadrature(x.usual, size * (TYPICAL * unit.half) + TYPICAL * unit.least)
     return Range(x.mid, plus(radius, off), usual, x.absent, origin=x.origin)
 
 

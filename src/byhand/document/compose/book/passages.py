@@ -81,13 +81,13 @@ def topic_title(edition: Edition, topic: Topic) -> str:
     if topic.kind == "norm":
         title = _norm_title(edition, topic)
     else:
-        title = _titles(topic)[topic.kind]
+        title = _titles(edition, topic)[topic.kind]
     if topic.encoder:
         return _("{title} · encoder").format(title=title)
     return title_of(edition, topic.layer, title)
 
 
-def _titles(topic: Topic) -> dict[str, str]:
+def _titles(edition: Edition, topic: Topic) -> dict[str, str]:
     return {
         "tokens": _("The source becomes ids") if topic.encoder else _("Text becomes ids"),
         "embed": _("An id picks its row"),
@@ -116,7 +116,7 @@ def _titles(topic: Topic) -> dict[str, str]:
         "mlp_out": _("Back to the stream's width"),
         "logits": _("Logits"),
         "probs": _("Probabilities"),
-        "next": _("The next token"),
+        "next": _("The word at each place") if edition.model.in_place else _("The next token"),
         "loss": _("The loss"),
     }
 

@@ -41,7 +41,7 @@ def page(edition: Edition) -> Page:
     """The page on the next token and its loss."""
     return Page(
         SLUG,
-        _("The next token and its loss"),
+        _("The word at each place") if edition.model.in_place else _("The next token and its loss"),
         _("What the stream holds at its end is compared with every word the model knows."),
         tuple(_passages(edition)),
     )
@@ -194,6 +194,10 @@ def _next(edition: Edition, topic: Topic) -> Passage:
     found = list(enumerate(trace.next or ()))
     shown = found[-MOST_POSITIONS:]
     sentences = [_("The word with the largest logit is the answer.")]
+    if edition.model.in_place:
+        sentences.append(
+            _("It is the word that stands at the position itself, not the one that comes next.")
+        )
     if shown:
         sentences.append(predicted(edition, *shown[-1]).sentence)
     if len(trace.tokens) > 1 and looks_back_only(edition):
@@ -254,9 +258,10 @@ def predicted(edition: Edition, position: int, found: Predicted) -> Prediction:
             which=which, why=words.undecided(plain.candidates)
         )
     else:
-        sentence = _("After position {which} comes `{token}`").format(
-            which=which, token=plain.token
-        )
+        text = _("After position {which} comes `{token}`")
+        if edition.model.in_place:
+            text = _("At position {which} stands `{token}`")
+        sentence = text.format(which=which, token=plain.token)
         if plain.tied:
             sentence += _(", tied with {tokens}; of equals the first is taken").format(
                 tokens=words.some_of([t for t in plain.tied if t != plain.token])

@@ -296,6 +296,11 @@ def _out(edition: Edition, topics: Sequence[Topic]) -> Passage:
     sentences = [
         _(
             "At the end the stream is compared with every word of the vocabulary; the largest "
+            "logit says which word stands there."
+        )
+        if edition.model.in_place
+        else _(
+            "At the end the stream is compared with every word of the vocabulary; the largest "
             "logit says what comes next."
         )
     ]

@@ -111,7 +111,7 @@ def sheet_name(place: Place) -> str:
             return _("Text")
         case "embedding":
             return _("Embedding")
-        case "distances":
+        case "relative":
             return _("Distances")
         case "attn":
             return _("Attention {layer}").format(layer=place.layer)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from byhand.errors import InputError, nearest
 from byhand.files.mapped import Stored, shown
 from byhand.language import _
-from byhand.models.huggingface.config import Config
+from byhand.models.huggingface.config import Config, read_json
 from byhand.models.huggingface.quantised.bnb import read_bitsandbytes
 from byhand.models.huggingface.quantised.choice import matched, names_in
 from byhand.models.huggingface.quantised.compressed import read_compressed
@@ -34,6 +35,7 @@ METHODS: dict[str, Callable[[Config, Parts], Iterator[Quantised]]] = {
     "compressed-tensors": read_compressed,
     "bitsandbytes": read_bitsandbytes,
 }
+BESIDE = {"quantize_config.json": "gptq", "quant_config.json": "awq"}  # of auto_gptq and autoawq
 SKIPPED = ("modules_to_not_convert", "ignore", "llm_int8_skip_modules")
 # Scales by which engines quantise activations and caches; no weight reads them.
 ACTIVATIONS = re.compile(
@@ -49,7 +51,7 @@ def unpacked(
 
     `turned`: the family stores its matrices as (in, out), which quantised ones are not.
     """
-    table = config.within(KEY)
+    table = config.within(KEY) or _beside(config.path.parent)
     if table is None:
         return dict(stored), ()
     read = _method(table)
@@ -72,6 +74,14 @@ def unpacked(
     scales = [name for name in parts.left if ACTIVATIONS.fullmatch(name)]
     plain = {name: part for name, part in parts.left.items() if name not in set(scales)}
     return {**plain, **found}, _notes(scales)
+
+
+def _beside(folder: Path) -> Config | None:
+    """The settings in a file of their own, as older folders have them."""
+    for name, method in BESIDE.items():
+        if (folder / name).is_file():
+            return Config(folder / name, {"quant_method": method, **read_json(folder / name)})
+    return None
 
 
 def _method(table: Config) -> Callable[[Config, Parts], Iterator[Quantised]]:
