@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -294,6 +295,12 @@ FORMATS: dict[str, tuple[dict[str, Any], Packer]] = {
 
 def tensors_of(kind: str, seed: int) -> tuple[dict[str, torch.Tensor], dict[str, Matrix]]:
     """The tensors of a small Llama's folder, and its quantised matrices."""
+    tensors, matrices = _drawn(kind, seed)
+    return dict(tensors), dict(matrices)
+
+
+@cache
+def _drawn(kind: str, seed: int) -> tuple[dict[str, torch.Tensor], dict[str, Matrix]]:
     random = Random(f"{kind} {seed}")
     _config, pack = FORMATS[kind]
 
