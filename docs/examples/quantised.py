@@ -1,4 +1,4 @@
-"""Writes the folders of docs/quantised.md: a small random Llama, and the same in 4 bits as GPTQ has it.
+"""Writes the folders of docs/quantised.md: a small random Llama, and the same in 4 bits (GPTQ).
 
     python docs/examples/quantised.py
 
