@@ -26,6 +26,7 @@ from byhand.spec import ModelSpec
 
 KINDS = sorted({case.kind for case in registry.every()} & DECODERS.keys())
 OTHERS = ("gemma3",)  # wraps gemma3_text
+OLDER = ("gpt2", "gpt_neox", "llama", "mistral", "qwen2", "qwen3")  # in test_checkpoints
 
 
 def test_every_decoder_has_at_least_six_configs() -> None:
@@ -33,7 +34,7 @@ def test_every_decoder_has_at_least_six_configs() -> None:
     assert [kind for kind in KINDS if len(registry.CASES[kind]) < 6] == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OLDER])
 def test_float64_and_the_count_are_those_of_the_library(kind: str) -> None:
     with runs.pair(registry.richest(kind), seed=1) as pair:
         assert runs.distance(pair) < registry.NEAR
@@ -45,7 +46,7 @@ def test_float64_and_the_count_are_those_of_the_library(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "name"),
     [("gemma2", "plain"), ("olmo2", "plain"), ("phi3", "plain"), ("gptj", "plain"),
-     ("opt", "narrow"), ("bloom", "plain"), ("stablelm", "normed"), ("falcon", "new")],
+     ("opt", "narrow"), ("stablelm", "normed"), ("falcon", "new")],
 )  # fmt: skip
 def test_a_float32_run_of_the_library_raises_no_alarm(kind: str, name: str) -> None:
     case = next(each for each in registry.CASES[kind] if each.name == name)
