@@ -79,6 +79,8 @@ def _lengths(products: Products) -> Iterator[Reading]:
     if products.name != "scores" or products.free:
         return
     scale = products.attention.scale * products.times
+    if not scale:  # every score is 0, whatever q and k are
+        return
     own = products.made(products.left_input, products.spread_right) - products.beside
     claimed = np.where(products.there, products.claimed - products.beside, 0.0)
     weight = np.where(products.there, 1 / np.square(products.room), 0.0)
