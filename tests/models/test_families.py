@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,12 @@ def test_every_model_type_has_a_table_of_names() -> None:
     from byhand.names.families import MODULES
 
     assert {family.names for family in FAMILIES.values()} <= MODULES.keys()
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.es.md", "CHANGELOG.md"])
+def test_the_number_of_compared_families_is_the_one_that_pages_tell(page: str) -> None:
+    text = (Path(__file__).parents[2] / page).read_text("utf-8")
+    told = re.findall(r"(\d+) (?:families|familias)", text)
+    record = json.loads(report.RECORD.read_text("utf-8"))
+    assert told
+    assert set(told) == {str(len(record["families"]))}
