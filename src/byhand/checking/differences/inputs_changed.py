@@ -79,11 +79,7 @@ def _lengths(products: Products) -> Iterator[Reading]:
     if products.name != "scores" or products.free:
         return
     scale = products.attention.scale * products.times
-<<<<<<< HEAD
-    if not scale:  # every score is 0, whatever q and k are
-=======
     if not scale:
->>>>>>> main
         return
     own = products.made(products.left_input, products.spread_right) - products.beside
     claimed = np.where(products.there, products.claimed - products.beside, 0.0)
