@@ -82,7 +82,7 @@ class Plan:
 
     def __getitem__(self, address: str) -> Step:
         """The step at an address, under any of its names; an AddressError with the nearest."""
-        name = self.known.get(address) or names.steps(self.spec, self.known).get(address)
+        name = self.known.get(address) or self._foreign.get(address)
         if name is not None:
             return self._by_address[name]
         raise AddressError(
@@ -94,6 +94,11 @@ class Plan:
     def known(self) -> Mapping[str, str]:
         """Every name of byhand's own, aliases included, with the address of its step."""
         return {**{step.address: step.address for step in self.steps}, **self.aliases}
+
+    @cached_property
+    def _foreign(self) -> Mapping[str, str]:
+        """The names that others have for the steps."""
+        return names.steps(self.spec, self.known)
 
     @property
     def forward(self) -> Plan:

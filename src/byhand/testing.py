@@ -11,6 +11,7 @@ The bound is worked out for every entry, so there is no tolerance to choose.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,14 @@ def assert_follows(
     text: str | None = None,
     *,
     precision: str | None = None,
+    names: str | Path | Mapping[str, Any] | None = None,
     allow_unjudged: bool = False,
 ) -> Marking:
     """Raises an AssertionError unless every line of the claims follows from the lines above it.
 
     `model` is as for `byhand.trace`; `claims` is a file, a mapping from names to arrays, a capture,
     or a list of them.  `precision` is what the port works in; without it, the format of its arrays.
+    `names` explains names of its own, as for `byhand.check`.
     A line that cannot be judged fails the test too, as does a step of another shape: what was not
     tested should not pass.  With `allow_unjudged` such lines pass if they are as near to what is
     expected as rounding usually leaves them: a dump of logits alone can be tested so.  A line that
@@ -49,7 +52,7 @@ def assert_follows(
     from byhand.document.media.terminal.parts import Terminal
 
     sources = claims if isinstance(claims, (list, tuple)) else (claims,)
-    marking = check(model, *sources, text=text, precision=precision)
+    marking = check(model, *sources, text=text, precision=precision, names=names)
     aside = "\n".join(unmatched_lines(marking))
     known = allow_unjudged and any(line.times is not None for line in marking)
     if not known and all(line.verdict is Verdict.UNJUDGED for line in marking):

@@ -23,6 +23,7 @@ from byhand.checking.dumps.name_maps import read_name_map
 from byhand.checking.readers import read_claims
 from byhand.errors import ByhandError, InputError
 from byhand.model import Model
+from byhand.names import ENGINES
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, over_root
 
 N = len(IDS)
@@ -381,6 +382,19 @@ def test_a_map_that_does_not_fit_the_model_is_refused_with_its_line(tmp_path: Pa
     assert "the axes are not those of logits" in said(lambda: marked(llama(), dump, names=file))
 
 
+@pytest.mark.parametrize("style", ENGINES)
+def test_a_trace_under_an_engines_names_is_read_back(tmp_path: Path, style: str) -> None:
+    trace = Numbers(llama()).trace
+    trace.save(tmp_path / "golden", names=style)
+    assert marked(llama(), tmp_path / "golden").passed
+    written = trace.plan.in_style(style)
+    example = {"vllm": "model.layers.0.self_attn.attn", "llama.cpp": "kqv-0"}.get(style)
+    assert example is None or written["block.0.attn.mixed"] == example
+    other = {written[step.address]: trace[step.address].array for step in trace.plan
+             if step.op not in ("given", "argmax", "softmax", "scores")}  # fmt: skip
+    assert marked(llama(), {"tokens": np.array(IDS), **other}).follows
+
+
 # ------------------------------------------------------------------ hostile files
 
 
@@ -411,3 +425,27 @@ def test_a_damaged_file_is_an_error_of_ours_or_is_read(tmp_path: Path, kind: str
         file.write_bytes(bytes(data))
         with suppress(ByhandError):
             marked(gpt2(), tmp_path / "d" if kind == "x.npy" else file, suspects=False)
+
+
+def test_names_and_shapes_of_any_kind_are_read_or_listed() -> None:
+    chance = np.random.default_rng(3)
+    kinds = [
+        "model.layers.{}.self_attn.qkv_proj", "model.layers.{}.input_layernorm.{}", "model.norm.1",
+        "model.layers.{}.mlp.gate_up_proj", "model.layers.{}", "model.layers.{}.self_attn.attn",
+        "model.layers.{}.self_attn.rotary_emb.{}", "logits_processor", "Qcur-{}", "Kcur-{}#{}",
+        "kq-{}", "kq_soft_max-{}", "ffn_moe_topk-{}", "ffn_moe_gate-{}", "l_out-{}", "norm-{}",
+        "result_output", "/model/layers.{}/Add_output_0", "/model/layers.{}/self_attn/Add_output_0",
+        "intermediates/model/layers/{}/mlp/__call__/{}", "hidden_states.{}", "attentions",
+        "key_cache",
+        "params/model/layers/{}/mlp/up_proj/kernel", "/Gather_output_0", "blocks.{}.attn.hook_v",
+        "hook_embed", "unembed.hook_out",
+    ]  # fmt: skip
+    for _again in range(12):
+        dump: dict[str, Any] = {"input_ids": np.array([IDS])}
+        for kind in chance.choice(kinds, 8):
+            name = kind.replace("{}", str(chance.choice([0, 1, 2, 77, 999999])))
+            shape = tuple(chance.choice([0, 1, 2, 5, 6, 12, 24], chance.integers(0, 5)))
+            array = chance.normal(size=shape).astype(chance.choice(["f4", "f2", "i8"]))
+            dump[name] = (array, array) if chance.random() < 0.3 else array
+        with suppress(ByhandError):
+            marked(llama(), dump, suspects=False)

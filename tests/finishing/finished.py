@@ -126,6 +126,7 @@ def write_claims(path: Path, folder: Path, seed: int) -> None:
         for index in np.ndindex(value.shape[:1]) if value.ndim == 2 else ():
             lines.append(",".join([f'"{name}[{index[0]}]"', *_written(value[index].tolist())]))
     (folder / "claims.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    (folder / "map.yaml").write_text("names: {out: logits}\nskip: [nothing.*]\n", "utf-8")
     if trace is not None:
         _called("trace", str(path), "--float", "float32", "--out", str(folder / "golden"))
 

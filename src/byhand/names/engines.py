@@ -153,10 +153,15 @@ LLAMA_CPP = (
 
 def tensor_names(spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[str, TensorName]]:
     """(address of a step, llama.cpp's name of it), L filled in, in spine order."""
+    layers = {layer: facts(spec, layer) for layer in (None, *range(len(spec.blocks)))}
     for row in LLAMA_CPP:
-        layers = range(len(spec.blocks)) if "-L" in row.name else (None,)
-        for layer in layers:
-            if not facts(spec, layer).issuperset(row.when.split()):
+        for layer, true in layers.items():
+            if ("-L" in row.name) is (layer is None):
+                continue
+            if not true.issuperset(row.when.split()):
+                continue
+            chosen = "chosen" in row.axes  # of experts, not of a single MLP
+            if chosen != ("experts" in true) and (chosen or "d_ff" in row.axes):
                 continue
             for address in row.address.split():
                 step = known.get(_at(address, layer))
@@ -317,6 +322,8 @@ def _onnx_pairs(
         whole = modules.get(known.get(f"{at}.attn.out", ""), "")
         inside = {f"{at}.{name}": op for name, op in _WITHIN.items()} if whole else {}
         for name, op in inside.items():
+            if name.endswith("_rotated") and not turns_whole_heads(block):
+                continue
             if name in known and block.attention is not None and block.attention.out:
                 yield known[name], f"{onnx_path(whole.rpartition('.')[0])}/{op}_output_0"
         down = modules.get(known.get(f"{at}.mlp.out", ""), "")
@@ -328,6 +335,14 @@ def _onnx_pairs(
             yield known[f"{at}.attn.add"], f"{onnx_path(above.rpartition('.')[0])}/Add_output_0"
 
 
+def turns_whole_heads(block: BlockSpec) -> bool:
+    """Whether RoPE turns whole heads, so that one sum gives all of them."""
+    rotary = block.attention.rotary if block.attention else None
+    return rotary is not None and block.attention is not None and (
+        rotary.width == block.attention.d_head and rotary.pairing == "half"
+    )  # fmt: skip
+
+
 def _last_operation(address: str, module: str, spec: ModelSpec, weights: set[str]) -> str | None:
     if re.fullmatch(r"(?:.*\.)?(?:layers|h)\.\d+", module):
         return "Add_1" if address.endswith(".mlp.add") else None
@@ -336,9 +351,10 @@ def _last_operation(address: str, module: str, spec: ModelSpec, weights: set[str
     if address.endswith((".norm.out", ".after.out")):
         gain = f"{address.removesuffix('.out')}.bias"
         return "LayerNormalization" if gain in weights else "Mul_1"
-    if layer := re.match(r"(encoder\.)?block\.(\d+)\..*\.act$", address):
-        side = spec.encoder if layer[1] and spec.encoder else spec
-        mlp = side.blocks[int(layer[2])].mlp
+    if address.endswith(".mlp.act"):
+        own = address.removeprefix("encoder.")
+        side = spec if own == address or spec.encoder is None else spec.encoder
+        mlp = side.blocks[int(own.split(".")[1])].mlp
         return ACTIVATED.get(mlp.activation) if mlp is not None else None
     if address not in weights:
         return None

@@ -79,6 +79,8 @@ def _lengths(products: Products) -> Iterator[Reading]:
     if products.name != "scores" or products.free:
         return
     scale = products.attention.scale * products.times
+    if not scale:
+        return
     own = products.made(products.left_input, products.spread_right) - products.beside
     claimed = np.where(products.there, products.claimed - products.beside, 0.0)
     weight = np.where(products.there, 1 / np.square(products.room), 0.0)
@@ -159,6 +161,8 @@ def _cast(products: Products) -> Iterator[Reading]:
             continue
         for role in (1, 0):
             scale = 1.0 if role or products.name == "mixed" else products.attention.scale
+            if not scale:
+                continue
             value = products.right_input if role else products.left_input / scale
             if _explains(products, role, rounded_to(format, value) * scale):
                 name = products.roles[role]

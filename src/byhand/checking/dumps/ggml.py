@@ -384,8 +384,8 @@ def _of_the_chosen(entry: Entry, row: TensorName, layer: str, view: View) -> Rea
     known = np.ones(chosen.values.shape, np.bool_) if chosen.claimed is None else chosen.claimed
     experts = dict(zip(step.axes, step.shape, strict=True))["expert"]
     width = step.shape[-1] if step.axes[-1] != "expert" else 1
-    count = chosen.values.shape[-1]
-    if entry.values.size != view.plan.length * count * width:
+    count = chosen.values.shape[-1] if chosen.values.ndim else 0
+    if chosen.values.ndim != 2 or entry.values.size != view.plan.length * count * width:
         return [replace(aside(entry, _("another shape: {expected} expected, {found} found").format(
             expected=row.axes.replace(" ", " × "), found=shown_sides(entry.values.shape),
         )), misfit=True)]  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 from byhand.checking.claims import Entry
 from byhand.checking.dumps.view import LAYER, Read, View, aside, called, moved
 from byhand.language import _
-from byhand.names.engines import ACTIVATED
+from byhand.names.engines import ACTIVATED, turns_whole_heads
 from byhand.plan import WEIGHT
 
 _OPERATION = re.compile(
@@ -118,7 +118,9 @@ def _step(op: str, path: str, address: str | None, at: str, view: View) -> str |
     if at and last == "mlp":
         return view.first(f"{at}.mlp.gated") if op == "Mul" else None
     if at and re.fullmatch(r"(?:.*\.)?(?:layers|h)\.\d+", path):
-        ends = {"Add": f"{at}.attn.add", "Add_1": f"{at}.mlp.add"}
+        block = view.block(at)
+        serial = block is not None and not block.parallel
+        ends = {"Add": f"{at}.attn.add" if serial else "", "Add_1": f"{at}.mlp.add"}
         return view.first(ends.get(op, ""))
     if address is None:
         return None
@@ -137,6 +139,7 @@ def _step(op: str, path: str, address: str | None, at: str, view: View) -> str |
 
 
 def _in_attention(op: str, attn: str, view: View) -> str | None:
-    turned = {"Add": f"{attn}.q_rotated", "Add_1": f"{attn}.k_rotated"}
-    inner = {"Softmax": f"{attn}.weights", "MatMul_1": f"{attn}.mixed", **turned}
+    inner = {"Softmax": f"{attn}.weights", "MatMul_1": f"{attn}.mixed"}
+    if (block := view.block(attn)) is not None and turns_whole_heads(block):
+        inner |= {"Add": f"{attn}.q_rotated", "Add_1": f"{attn}.k_rotated"}
     return view.first(inner.get(op, ""))

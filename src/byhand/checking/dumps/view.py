@@ -21,6 +21,7 @@ from byhand.model import Model
 from byhand.names.engines import TensorName, tensor_names
 from byhand.numbers.floats import Floats
 from byhand.plan import Plan, Step
+from byhand.spec import BlockSpec
 
 Sides = tuple[tuple[str, ...], ...]  # one group of axes for each side of an array
 Read = list[Entry | Unmatched]  # what an entry is read as; empty: it is left out without a word
@@ -45,6 +46,11 @@ class View:
         """The address of what a module gives; None where the module is unknown."""
         found = self.known(name) or self.known(name.replace(".attn.", ".self_attn."))
         return found if found is not None and self.has(found) else None
+
+    def block(self, at: str) -> BlockSpec | None:
+        """The block of an address such as block.3.attn; None where the model has none."""
+        number = int(at.split(".")[1])
+        return self.plan.spec.blocks[number] if number < len(self.plan.spec.blocks) else None
 
     def first(self, *addresses: str) -> str | None:
         """The first of some addresses that the plan has."""
