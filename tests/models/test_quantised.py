@@ -23,7 +23,7 @@ from byhand.errors import InputError
 from byhand.files.mapped import Stored, open_file
 from byhand.models.huggingface.config import Config
 from byhand.models.huggingface.quantised import Quantised, unpacked
-from oracles.quantised_folders import FORMATS, quantised_llama, tensors_of, write
+from oracles.quantised_folders import FORMATS, gpt_oss, quantised_llama, tensors_of, write
 
 RECORDED = Path(__file__).with_name("recorded") / "quantised.safetensors"
 STORED, CASES = open_file(RECORDED)
@@ -78,6 +78,21 @@ def test_a_llama_in_every_format_is_traced_exactly(tmp_path: Path, kind: str) ->
     assert proven.next is not None
     assert all(each.proven for each in (*exact.next, *proven.next))
     assert [each.id for each in exact.next] == [each.id for each in proven.next]
+
+
+def test_the_experts_of_gpt_oss_in_mxfp4_are_traced(tmp_path: Path) -> None:
+    folder, experts = gpt_oss(tmp_path)
+    model = byhand.open_model(folder)
+    gate, hidden, out = (model.weights[f"block.0.mlp.{name}"] for name in ("gate", "hidden", "out"))
+    assert (out.stored, out.bits) == ("MXFP4", Fraction(17, 4))
+    both = np.array([[[float(x) for x in row] for row in e] for e in experts["gate_up_proj"]])
+    down = np.array([[[float(x) for x in row] for row in e] for e in experts["down_proj"]])
+    assert (gate.data.swapaxes(1, 2) == both[:, :, 0::2]).all()
+    assert (hidden.data.swapaxes(1, 2) == both[:, :, 1::2]).all()
+    assert (out.data.swapaxes(1, 2) == down).all()
+    trace = byhand.trace(model, "5 1", numbers="digits 8")
+    assert trace.next is not None
+    assert all(each.proven for each in trace.next)
 
 
 def test_numbers_stay_packed_until_they_are_asked_for(tmp_path: Path) -> None:
@@ -238,6 +253,7 @@ def test_inconsistent_tensors_are_refused(
         ("gptq", {"bits": True}, "bits cannot be true"),
         ("gptq", {"group_size": 0}, "group_size cannot be 0"),
         ("gptq", {"checkpoint_format": "marlin"}, "checkpoint_format cannot be"),
+        ("gptq", {"checkpoint_format": ["gptq"]}, "checkpoint_format cannot be"),
         ("gptq", {"desc_act": False}, "orders the inputs, and desc_act says"),
         ("gptq", {"dynamic": {"-:.*q_proj": {}}}, "dynamic cannot be"),
         ("gptq", {"modules_to_not_convert": ["q_proj"]}, "leaves q_proj as it is, but"),

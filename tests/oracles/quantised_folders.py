@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -294,6 +295,12 @@ FORMATS: dict[str, tuple[dict[str, Any], Packer]] = {
 
 def tensors_of(kind: str, seed: int) -> tuple[dict[str, torch.Tensor], dict[str, Matrix]]:
     """The tensors of a small Llama's folder, and its quantised matrices."""
+    tensors, matrices = _drawn(kind, seed)
+    return dict(tensors), dict(matrices)
+
+
+@cache
+def _drawn(kind: str, seed: int) -> tuple[dict[str, torch.Tensor], dict[str, Matrix]]:
     random = Random(f"{kind} {seed}")
     _config, pack = FORMATS[kind]
 
@@ -326,3 +333,57 @@ def quantised_llama(folder: Path, kind: str, seed: int = 0) -> tuple[Path, dict[
     """The folder of a small Llama in this format, and its quantised matrices."""
     tensors, matrices = tensors_of(kind, seed)
     return write(folder, kind, tensors), matrices
+
+
+# ------------------------------------------------------------------ gpt-oss
+
+GPT_OSS = {
+    "model_type": "gpt_oss", "hidden_size": 32, "num_attention_heads": 2, "head_dim": 8,
+    "num_key_value_heads": 1, "num_hidden_layers": 1, "intermediate_size": 32, "vocab_size": 8,
+    "num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": 4,
+    "layer_types": ["full_attention"], "max_position_embeddings": 16, "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": False, "attention_bias": True, "rope_theta": 10000.0,
+    "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]},
+}  # fmt: skip
+
+
+def gpt_oss(folder: Path, seed: int = 0) -> tuple[Path, dict[str, list[Rows]]]:
+    """A small gpt-oss with experts in MXFP4, and what each expert's matrices are: (in, out)."""
+    random = Random(f"gpt-oss {seed}")
+
+    def plain(*shape: int) -> torch.Tensor:
+        entries = [random.randrange(-64, 65) / 128 for _ in range(int(np.prod(shape)))]
+        return torch.tensor(entries).reshape(shape).to(torch.bfloat16)
+
+    layer = "model.layers.0."
+    shapes: dict[str, tuple[int, ...]] = {
+        "model.embed_tokens.weight": (8, 32), "model.norm.weight": (32,), "lm_head.weight": (8, 32),
+        f"{layer}input_layernorm.weight": (32,), f"{layer}post_attention_layernorm.weight": (32,),
+        f"{layer}self_attn.sinks": (2,), f"{layer}mlp.router.weight": (3, 32),
+        f"{layer}mlp.router.bias": (3,), f"{layer}mlp.experts.gate_up_proj_bias": (3, 64),
+        f"{layer}mlp.experts.down_proj_bias": (3, 32),
+    }  # fmt: skip
+    for name, (out, inputs) in {"q": (16, 32), "k": (8, 32), "v": (8, 32), "o": (32, 16)}.items():
+        shapes[f"{layer}self_attn.{name}_proj.weight"] = (out, inputs)
+        shapes[f"{layer}self_attn.{name}_proj.bias"] = (out,)
+    tensors = {name: plain(*shape) for name, shape in shapes.items()}
+    experts = {}
+    for name, out in {"gate_up_proj": 64, "down_proj": 32}.items():
+        codes = [_codes(random, 4, out, 32) for _expert in range(3)]
+        exponents = [[random.randrange(120, 126) for _ in range(out)] for _expert in range(3)]
+        experts[name] = [
+            [[FP4[codes[e][o][i]] * Fraction(2) ** (exponents[e][o] - 127) for o in range(out)]
+             for i in range(32)]
+            for e in range(3)
+        ]  # fmt: skip
+        tensors[f"{layer}mlp.experts.{name}_blocks"] = torch.tensor(
+            [[[[r[at] | r[at + 1] << 4 for at in range(0, 32, 2)]] for r in e] for e in codes],
+            dtype=torch.uint8,
+        )
+        tensors[f"{layer}mlp.experts.{name}_scales"] = torch.tensor(
+            [[[x] for x in e] for e in exponents], dtype=torch.uint8
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(GPT_OSS))
+    save_file(tensors, folder / "model.safetensors")
+    return folder, experts

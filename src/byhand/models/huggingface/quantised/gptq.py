@@ -53,7 +53,7 @@ def read_gptq(config: Config, parts: Parts) -> Iterator[Quantised]:
     _key, version = config.value("checkpoint_format", "gptq")
     if version is None:
         version = "gptq"
-    if version not in VERSIONS:
+    if not isinstance(version, str) or version not in VERSIONS:
         raise config.refuse("checkpoint_format", ", ".join(VERSIONS), version)
     _key, dynamic = config.value("dynamic", None)
     if dynamic:
