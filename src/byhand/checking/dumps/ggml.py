@@ -226,7 +226,8 @@ def _which(entry: Entry, name: str, steps: tuple[str, str | None, bool], view: V
             return product
     times = sorted(_times(name, view))
     mine = _time_of(entry.name)
-    if name[0] == "Q" and len(times) > len(list(_times("K" + name[1:], view))) > 0:
+    keys = len(list(_times("K" + name[1:], view)))
+    if name[0] == "Q" and len(times) > keys > (turned is not None):  # all of them are there
         if mine == times[-1]:  # once more: times the scale of the scores
             return ""
         times.pop()
