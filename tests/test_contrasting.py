@@ -63,6 +63,15 @@ def test_the_same_model_did_not_move_exactly() -> None:
     assert not found.changed
 
 
+def test_what_reads_the_same_numbers_did_not_move_whatever_is_known_of_them() -> None:
+    other = changed(TINY, "block.0.mlp.out", (0, 0), Fraction(1, 3))
+    now, before = (package.trace(each, "a b", numbers="digits 5") for each in (other, TINY))
+    found = package.contrast(now, before)
+    assert found["block.0.attn.weights"].largest == Bounds(0.0, 0.0, Fraction(0))  # e/(1 + e)
+    assert found.first is not None
+    assert found.first.address == "block.0.mlp.out"
+
+
 def test_proven_sizes_contain_those_of_many_more_digits() -> None:
     traces = [
         [package.trace(model, "she", numbers=f"digits {digits}") for model in

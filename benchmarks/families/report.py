@@ -118,5 +118,8 @@ def _left_out(record: dict[str, Any]) -> Iterator[str]:
 
 
 def write(record: dict[str, Any]) -> None:
-    """Writes the record; the page reads it."""
-    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    """Writes what was found into the record, which keeps the families that were not run."""
+    before = json.loads(RECORD.read_text("utf-8"))["families"] if RECORD.exists() else {}
+    families = dict(sorted({**before, **record["families"]}.items()))
+    text = json.dumps({**record, "families": families}, indent=1, ensure_ascii=False)
+    RECORD.write_text(text + "\n", "utf-8")

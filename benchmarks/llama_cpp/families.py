@@ -3,7 +3,9 @@
 `python -m benchmarks.llama_cpp.families CONVERTER [--seed N] [--only NAME]` makes a model with
 transformers, converts it with the scripts of llama.cpp (CONVERTER is the folder of
 convert_hf_to_gguf.py), opens the file with byhand and compares the logits in float64 with those of
-transformers in float64, and with what llama.cpp computes.  It ends with an error if one is off.
+transformers in float64, and with what llama.cpp computes.  Then llama.cpp's dumps of the model,
+with flash attention and without, are judged by `check`.  It ends with an error if one is off, or a
+line is called wrong or unusual.
 """
 
 from __future__ import annotations
@@ -103,6 +105,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
+IDS = [5, 17, 3, 60, 42, 8, 77, 30, 11]
+
+
 def make(kind: str, own: dict[str, Any], seed: int) -> Any:
     """A model of this class with numbers that make every term count."""
     torch.manual_seed(seed)
@@ -161,8 +166,23 @@ def convert(folder: Path, path: Path) -> None:
     writer(folder, gguf.LlamaFileType.ALL_F32, path, eager=True, hparams=settings).write()
 
 
-def compared(name: str, seed: int, scratch: Path) -> tuple[float, float, float]:
-    """How far byhand is from transformers and from llama.cpp, and the largest logit."""
+def judged(path: Path, tokens: list[int]) -> tuple[int, int, float]:
+    """Lines of two dumps, how many of them are not right or unusual, and the largest × usual."""
+    from benchmarks.llama_cpp.engine import run
+
+    lines = []
+    for flash in (False, True):
+        dump = run(path, tokens, steps=True, flash=flash)
+        text = " ".join(map(str, tokens))
+        lines += byhand.check(path, dump.steps, text=text, suspects=False).texts[0].lines
+    odd = [line for line in lines if line.verdict.value != "right" or line.unusual]
+    return len(lines), len(odd), max(line.times or 0.0 for line in lines)
+
+
+def compared(
+    name: str, seed: int, scratch: Path
+) -> tuple[float, float, float, tuple[int, int, float]]:
+    """How far byhand is from transformers and llama.cpp, the largest logit, and what is judged."""
     from benchmarks.llama_cpp.engine import F32, run
 
     model = make(*CASES[name], seed)
@@ -171,7 +191,7 @@ def compared(name: str, seed: int, scratch: Path) -> tuple[float, float, float]:
     words = {"model": {"vocab": [str(id) for id in range(96)]}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(words))  # Gemma 3 counts its words
     convert(folder, path)
-    ids = [5, 17, 3, 60, 42, 8, 77, 30, 11]
+    ids = IDS
     with torch.no_grad():
         truth = model.double()(torch.tensor([ids])).logits[0].numpy()
     own = byhand.trace(path, " ".join(map(str, ids)), numbers="float64")["logits"].array
@@ -180,7 +200,26 @@ def compared(name: str, seed: int, scratch: Path) -> tuple[float, float, float]:
         float(np.abs(own - truth).max()),
         float(np.abs(own - engine).max()),
         float(np.abs(truth).max()),
+        judged(path, ids),
     )
+
+
+def quantised(seed: int, scratch: Path) -> int:
+    """A Llama with rows of whole blocks, all of one type: how many odd lines its dumps have."""
+    from benchmarks.llama_cpp.engine import FILE_TYPES, quantise
+
+    model = make("Llama", {"hidden_size": 256, "intermediate_size": 512}, seed)
+    folder, plain = scratch / "wide", scratch / "wide.gguf"
+    model.save_pretrained(folder)
+    convert(folder, plain)
+    found = 0
+    for kind in FILE_TYPES:
+        path = scratch / f"wide-{kind}.gguf"
+        quantise(plain, path, kind, pure=True)
+        lines, odd, times = judged(path, IDS)
+        print(f"{kind:18} {lines} lines, {odd} odd, {times:.1f} × usual" + "  OFF" * bool(odd))
+        found += odd
+    return found
 
 
 def main() -> None:
@@ -195,7 +234,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in [asked.only] if asked.only else CASES:
             try:
-                truth, engine, size = compared(name, asked.seed, Path(folder))
+                truth, engine, size, (lines, odd, times) = compared(name, asked.seed, Path(folder))
             except Exception as error:
                 print(f"{name:18} {type(error).__name__}: {str(error)[:300]}")
                 if asked.only:
@@ -204,10 +243,14 @@ def main() -> None:
                 continue
             # float32 settings and islands of transformers; float32 sums of llama.cpp,
             # whose gelu is a table of float16
-            fine = truth < 2e-6 * size and engine < 2e-3 * size
+            fine = truth < 2e-6 * size and engine < 2e-3 * size and not odd
             wrong += not fine
-            print(f"{name:18} transformers {truth:.1e}  llama.cpp {engine:.1e}  of {size:.2f}"
-                  + "" * fine + "  OFF" * (not fine))  # fmt: skip
+            print(
+                f"{name:18} transformers {truth:.1e}  llama.cpp {engine:.1e}  of {size:.2f};"
+                f" {lines} lines, {odd} odd, {times:.1f} × usual" + "  OFF" * (not fine)
+            )
+        if not asked.only:
+            wrong += quantised(asked.seed, Path(folder))
     sys.exit(bool(wrong))
 
 

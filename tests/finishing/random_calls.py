@@ -175,6 +175,7 @@ def _trace(choosing: Choosing) -> Call:
     choosing.flag("--losses", 0.2)
     choosing.flag("--shapes", 0.08)
     choosing.option("--out", "@golden", 0.25)
+    choosing.option("--against", choosing.random.choice(("@odd.yaml", "@odd.yaml", "tiny")), 0.1)
     choosing.option("--names", choosing.random.choice(STYLES), 0.2)
     choosing.flag("--json")
     _beside(choosing)

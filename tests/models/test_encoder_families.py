@@ -72,6 +72,17 @@ def test_a_mistake_in_the_encoder_is_found_where_it_is() -> None:
         assert marking.first_error.address == "encoder.block.1.attn.weights"
 
 
+def test_gradients_flow_back_to_the_encoder_as_in_torch() -> None:
+    with runs.pair(case_of("t5", "more layers"), seed=2) as pair:
+        model: Any = runs.auto(pair.case).from_pretrained(pair.folder, attn_implementation="eager")
+        labels = torch.tensor([[-100, *range(1, len(pair.ids))]])
+        capture = byhand.capture(model.eval(), **pair.inputs(), labels=labels, backward=True)
+        marking = byhand.check(pair.ours, capture)
+        judged = {line.address for line in marking}
+        assert {"grad.weight.encoder.relative", "grad.weight.encoder.block.0.attn.q"} <= judged
+        assert all(line.verdict.follows for line in marking)
+
+
 # ------------------------------------------------------------------ buckets
 
 
@@ -182,6 +193,27 @@ def test_a_text_begins_and_goes_on_as_generation_config_says() -> None:
         path.write_text(json.dumps({**said, "bad_words_ids": [[first.id]]}), "utf-8")
         with pytest.raises(Undecided, match="forbids"):
             next(byhand.generate(open_model(pair.folder), source="4 4"))
+
+
+def test_a_tokenizer_adds_its_signs_to_the_source_and_not_to_the_text() -> None:
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+    from tokenizers.processors import TemplateProcessing
+
+    with runs.pair(case_of("t5", "plain")) as pair:
+        words = {"<pad>": 0, "</s>": 1, "<unk>": 2, "das": 3, "Haus": 4, "the": 5, "house": 6}
+        made = Tokenizer(WordLevel(words, unk_token="<unk>"))
+        made.pre_tokenizer = Whitespace()
+        made.add_special_tokens(["<pad>", "</s>"])
+        made.post_processor = TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+        made.save(str(pair.folder / "tokenizer.json"))
+        model = open_model(pair.folder)
+        trace = byhand.trace(model, "das Haus", source="the house")
+        assert trace.source is not None
+        assert trace.source.tokens == (5, 6, 1)
+        assert trace.tokens == (0, 3, 4)
+        assert byhand.trace(model, source="the house").tokens == (0,)
 
 
 def test_padding_within_a_text_is_refused_where_it_has_no_position() -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from safetensors.numpy import load_file, save_file
 
 import byhand
 from byhand.errors import InputError
+from byhand.expression import write
 from byhand.models import open_spec
+from byhand.models.huggingface import alibi
 from byhand.models.huggingface.decoders import DECODERS
 from byhand.models.huggingface.families import FAMILIES
 from byhand.spec import ModelSpec
@@ -128,6 +131,7 @@ def spec_of(folder: Path, kind: str, **settings: Any) -> ModelSpec:
         ("exaone4", {"layer_types": ["full_attention"]}, "layer_types"),
         ("bloom", {"n_head": 5}, "n_head"),
         ("codegen", {"n_head": 6}, "n_head"),
+        ("olmo3", {"rope_theta": 1000.0}, "rope_theta"),
         ("hunyuan_v1_dense", {"rope_parameters": {"rope_type": "dynamic", "alpha": -1.0}},
          "rope_parameters.alpha"),
         ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "alpha": 5.0}},
@@ -143,6 +147,19 @@ def test_what_a_family_does_not_do_is_refused_by_its_name(
         spec_of(tmp_path, kind, **settings)
     assert str(caught.value.where).endswith(f"config.json: {key}")
     assert caught.value.expected
+
+
+def test_slopes_are_floats_where_they_can_be_and_else_exact_powers() -> None:
+    def shown(heads: int) -> list[str]:
+        return [write(slope) for slope in alibi.slopes(heads)]
+
+    assert shown(4) == ["1/4", "1/16", "1/64", "1/256"]
+    assert shown(3) == ["1/16", "1/256", "1/4"]
+    assert shown(16)[:3] == ["2^(-1/2)", "1/2", "2^(-3/2)"]
+    assert [write(slope) for slope in alibi.mpt_slopes(3)] == ["1/16", "1/256", "1/4"]
+    case = registry.CASES["bloom"][0]
+    with runs.pair(case) as pair:
+        assert pair.ours.weights["block.0.attn.slopes"].dtype == np.float32
 
 
 def test_older_spellings_say_the_same(tmp_path: Path) -> None:
@@ -167,3 +184,12 @@ def test_every_model_type_has_a_table_of_names() -> None:
     from byhand.names.families import MODULES
 
     assert {family.names for family in FAMILIES.values()} <= MODULES.keys()
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.es.md", "CHANGELOG.md"])
+def test_the_number_of_compared_families_is_the_one_that_pages_tell(page: str) -> None:
+    text = (Path(__file__).parents[2] / page).read_text("utf-8")
+    told = re.findall(r"(\d+) (?:families|familias)", text)
+    record = json.loads(report.RECORD.read_text("utf-8"))
+    assert told
+    assert set(told) == {str(len(record["families"]))}

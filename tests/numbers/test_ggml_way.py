@@ -134,3 +134,15 @@ def test_terms_that_cancel_leave_what_was_rounded_of_each(name: str) -> None:
     assert np.abs(given).max() > 1e-4
     result = numbers.linear(Range(rows), weight, layout="out_in")
     assert numbers.judge(result, (), given).share <= 1
+
+
+def test_values_below_the_normal_numbers_of_float16_are_usually_off_by_their_spacing() -> None:
+    numbers = Allowed("float32+ggml")
+    shares = Range(np.array([[[0.25, 0.75]]]))
+    values = np.random.default_rng(7).normal(size=(1, 2, 64)) * 1e-6
+    mixed = numbers.mix(shares, Range(values))
+    given = shares.mid @ values.astype(np.float16).astype(np.float64)
+    judged = numbers.judge(mixed, (), given)
+    assert judged.follows
+    assert mixed.usual is not None
+    assert 0.2 < np.median(np.abs(given - mixed.mid) / mixed.usual) < 3

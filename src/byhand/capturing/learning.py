@@ -98,6 +98,7 @@ class Goal:
     labels: Any = None
     loss: Callable[[Any], Any] | None = None
     accumulate: int = 1
+    aligned: bool = False  # each label stands where it is predicted, not one position later
 
     def targets(self, ids: Any, mask: Any) -> Any:
         """The label after each position, or UNCOUNTED: (batch, pos); None for a loss of its own."""
@@ -111,6 +112,8 @@ class Goal:
             if hasattr(mask, "detach") and mask.ndim == 2:
                 labels[mask.to(labels.device) == 0] = UNCOUNTED
         labels = torch.as_tensor(labels, device=ids.device).reshape(ids.shape)
+        if self.aligned:
+            return labels
         after = labels.roll(-1, dims=-1)
         after[..., -1] = UNCOUNTED
         return after

@@ -111,7 +111,11 @@ class Run:
         """The values inside, the gradients of the mean loss, and a step of the optimizer."""
         import torch
 
-        targets = goal.targets(self.ids, self.inputs.get(MASK))
+        mask = self.inputs.get(WRITTEN_MASK if WRITTEN in self.inputs else MASK)
+        masked = type(self.modules.inner).__name__.endswith("ForMaskedLM")
+        if masked or (WRITTEN in self.inputs and goal.labels is not None):
+            goal = replace(goal, aligned=True)
+        targets = goal.targets(self.written, mask)
         parameters = Parameters.of(self.model, self.modules)
         kept = Kept()
         with parameters.fresh(), torch.enable_grad():

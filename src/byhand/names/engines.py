@@ -353,8 +353,10 @@ def _last_operation(address: str, module: str, spec: ModelSpec, weights: set[str
     if address.endswith((".norm.out", ".after.out")):
         gain = f"{address.removesuffix('.out')}.bias"
         return "LayerNormalization" if gain in weights else "Mul_1"
-    if address.endswith(".act"):
-        mlp = spec.blocks[int(address.split(".")[1])].mlp
+    if address.endswith(".mlp.act"):
+        own = address.removeprefix("encoder.")
+        side = spec if own == address or spec.encoder is None else spec.encoder
+        mlp = side.blocks[int(own.split(".")[1])].mlp
         return ACTIVATED.get(mlp.activation) if mlp is not None else None
     if address not in weights:
         return None

@@ -40,6 +40,7 @@ NO_NAME = re.compile(  # tensors that the graph did not name, and places in the 
 )
 VIEWS = ("RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE", "CONT", "CPY", "SET_ROWS")
 SCALED_QUERIES = ("gemma", "phi")  # families whose queries llama.cpp scales, instead of the scores
+INSIDE_AN_MLP = ("ffn_gate", "ffn_up", "ffn_silu", "ffn_swiglu", "ffn_geglu", "ffn_gate_par")
 NORMS = {"Qcur": "attn.q_norm", "Kcur": "attn.k_norm", "ffn_inp": "mlp.norm", "sa_out": "mlp.norm"}
 
 
@@ -80,7 +81,16 @@ def read_ggml(entry: Entry, view: View) -> Read | None:
         return _projection(entry, name, row, view)
     if row.axes.startswith("pos chosen"):
         return _of_the_chosen(entry, row, layer or "0", view)
-    return _arranged(entry, row.address, row, view)
+    address = row.address
+    if kind in ("kq", "kq_soft_max", "kqv", "kqv_out") and _latent(address, view):
+        return [aside(entry, _of_latent())]
+    if "expert" in view.plan[address].axes and "chosen" not in row.axes and kind in INSIDE_AN_MLP:
+        shared = view.first(address.replace(".mlp.", ".mlp.shared."))
+        if shared is None:
+            return [aside(entry, _without_a_step(kind))]
+        row = replace(row, axes=row.axes.replace("d_ff", view.plan[shared].axes[-1]))
+        return _arranged(entry, shared, row, view)
+    return _arranged(entry, address, row, view)
 
 
 def _meant(kind: str, layer: str | None, time: int, view: View) -> str | None:
@@ -100,6 +110,16 @@ def _meant(kind: str, layer: str | None, time: int, view: View) -> str | None:
     if kind == "ffn_out" and time:
         return None
     return f"{kind}-{layer}"
+
+
+def _latent(address: str, view: View) -> bool:
+    """Whether attention is latent: llama.cpp mixes a position's few numbers, not its values."""
+    attn = view.plan.spec.blocks[int(address.split(".")[1])].attention
+    return attn is not None and attn.latent is not None
+
+
+def _of_latent() -> str:
+    return _("of latent attention, in a form that is no step here")
 
 
 def _another_time() -> str:
@@ -187,7 +207,7 @@ def _projection(entry: Entry, name: str, row: TensorName, view: View) -> Read:
     attn = view.plan.spec.blocks[int(at.split(".")[1])].attention
     assert attn is not None
     if attn.latent is not None:
-        return [aside(entry, _("of latent attention, in a form that is no step here"))]
+        return [aside(entry, _of_latent())]
     product, turned = f"{at}.{letter}", view.first(f"{at}.{letter}_rotated")
     biased = {"q": attn.q_bias, "k": attn.k_bias, "v": attn.v_bias}[letter] and not attn.packed
     address = _which(entry, name, (product, turned, biased), view)
@@ -226,8 +246,8 @@ def _which(entry: Entry, name: str, steps: tuple[str, str | None, bool], view: V
             return product
     times = sorted(_times(name, view))
     mine = _time_of(entry.name)
-    keys = len(list(_times("K" + name[1:], view)))
-    if name[0] == "Q" and len(times) > keys > (turned is not None):  # all of them are there
+    scaled = name[0] == "Q" and (view.model.family or "").startswith(SCALED_QUERIES)
+    if scaled and len(times) > len(list(_times("K" + name[1:], view))) > 1:
         if mine == times[-1]:  # once more: times the scale of the scores
             return ""
         times.pop()

@@ -25,6 +25,7 @@ from byhand.batch import following_ids
 from byhand.checking.claims import Claim, ClaimedText, Entry, Sheet
 from byhand.checking.matches.texts import Row
 from byhand.checking.optimizers import read_rule
+from byhand.errors import InputError
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.adjoints import UNCOUNTED
@@ -203,7 +204,14 @@ def side_by_side(
 ) -> ClaimedText:
     """One claimed text of several; `axes` are those of the claimed steps."""
     first = texts[0]
+    if first.source is not None:
+        raise InputError(
+            _("gradients of several texts are not judged where each has a source"),
+            expected=_("one text and its source"),
+            found=_("{count} texts").format(count=len(texts)),
+        )
     lengths = tuple(len(text.tokens) for text in texts)
+    kinds = tuple(kind for text in texts for kind in text.segments or (0,) * len(text.tokens))
     positions = tuple(
         place for text in texts for place in (text.positions or range(len(text.tokens)))
     )
@@ -229,6 +237,7 @@ def side_by_side(
         tokens=tuple(id for text in texts for id in text.tokens),
         claims=tuple(together),
         positions=positions,
+        segments=kinds if any(text.segments is not None for text in texts) else None,
         masks=tuple(
             map(_block_diagonal, zip(*(_masks(text, model) for text in texts), strict=True))
         ),

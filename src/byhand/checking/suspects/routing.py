@@ -92,7 +92,7 @@ def _groups(scene: Scene) -> Iterator[Edit]:
     if steps[0].shape[-1] >= 2 * groups:
         other = "max" if rule == "top2" else "top2"
         yield from made(scene, steps, Mistake(
-            "expert-groups", sentence, change, setting(group_rule=other), 1), **words)  # fmt: skip
+            "expert-group-rule", sentence, change, setting(group_rule=other)), **words)  # fmt: skip
     each = steps[0].shape[-1] // groups
     for wrong in (count - 1, count + 1):
         if 1 <= wrong < groups and wrong * each >= own["count"]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import isqrt
 
 import numpy as np
 
-from byhand.expression import Expression, Number, Power, Product
+from byhand.expression import Expression, Number, Power, Product, rational
 from byhand.language import _
 from byhand.models.huggingface.activations import ACTIVATIONS
 from byhand.models.huggingface.common import SMALL, head_width, limit
@@ -196,10 +197,19 @@ def _power(exponent: Fraction) -> Expression:
 
 
 def _data(every: list[Expression]) -> Data:
+    """The slopes, as floats where all of them are: large models are proven from floats."""
+    known = [rational(slope) for slope in every]
+    floats = [np.float32(x) for x in known if x is not None]
+    if len(floats) == len(every) and all(map(_equal, floats, known)):
+        return np.array(floats)
     data: Data = np.empty(len(every), dtype=object)
     for place, slope in enumerate(every):
         data[place] = slope
     return data
+
+
+def _equal(x: np.float32, value: Fraction | None) -> bool:
+    return Fraction(float(x)) == value
 
 
 def bloom_buffers(_config: Config, spec: ModelSpec) -> Buffers:
@@ -213,7 +223,9 @@ def falcon_buffers(_config: Config, spec: ModelSpec) -> Buffers:
     assert attention is not None
     if not attention.alibi:
         return {}
-    scale = over_root(attention.d_head)
+    whole = isqrt(attention.d_head)
+    square = whole * whole == attention.d_head
+    scale = Number(Fraction(1, whole)) if square else over_root(attention.d_head)
     return {"slopes": _data([Product((slope, scale)) for slope in slopes(attention.heads)])}
 
 

@@ -125,7 +125,8 @@ def _without_experts(config: Config, layers: int, usual: int) -> list[bool]:
     _key, kinds = config.value("mlp_layer_types", None)
     if kinds is None:
         return [layer < first for layer in range(layers)]
-    if not isinstance(kinds, list) or len(kinds) != layers or not set(kinds) <= set(LAYERS):
+    listed = isinstance(kinds, list) and len(kinds) == layers
+    if not listed or not all(isinstance(kind, str) and kind in LAYERS for kind in kinds):
         names = _("a list of {count}, each of {names}")
         expected = names.format(count=layers, names=", ".join(LAYERS))
         raise config.refuse("mlp_layer_types", expected, kinds)

@@ -180,7 +180,8 @@ def _sparse(body: Common, usual: tuple[int, int], **more: Any) -> list[MlpSpec]:
     alone = [] if alone is None else alone
     if not isinstance(alone, list) or not all(type(layer) is int for layer in alone):
         raise config.refuse("mlp_only_layers", _("a list of layers, or null"), alone)
-    if 0 in (config.table.get("num_experts"), config.table.get("num_local_experts")):
+    counts = (config.table.get(key) for key in ("num_experts", "num_local_experts"))
+    if any(type(count) is int and count == 0 for count in counts):
         return [plain] * body.layers
     wide = replace(plain, d_ff=config.whole("moe_intermediate_size"))
     normalised = config.flag("norm_topk_prob", False)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from byhand.language import _
 from byhand.models.huggingface.common import SMALL, Common, every, layer_kinds, limit
 from byhand.models.huggingface.config import Config
 from byhand.models.huggingface.gemma import tables_by_kind
 from byhand.spec import AttentionSpec, BlockSpec, ModelSpec, NormSpec
+
+BASE = Fraction(500_000)  # of OLMo 3
 
 
 def read_olmo(config: Config, name: str) -> ModelSpec:
@@ -35,10 +38,11 @@ def read_olmo3(config: Config, name: str) -> ModelSpec:
     usual = every(config, common.layers, 4, key="")
     kinds, windows = layer_kinds(config, usual), common.windows(usual, 4096)
     tables = tables_by_kind(config)
-    ropes = {
-        sliding: common.rope(table=tables[sliding], base=Fraction(500_000))
-        for sliding in (True, False)
-    }
+    theta = config.value("rope_theta", None)[1]
+    if "rope_parameters" not in config and theta not in (None, BASE):
+        # the library takes it for the layers without a window alone
+        raise config.refuse("rope_theta", _("500000, or a table rope_parameters"), theta)
+    ropes = {sliding: common.rope(table=tables[sliding], base=BASE) for sliding in (True, False)}
     attentions = [
         _attention(common, rotary=ropes[sliding], window=window)
         for sliding, window in zip(kinds, windows, strict=True)

@@ -56,7 +56,8 @@ def rounded(x: Range, unit: Unit) -> Range:
     most = size if radius is None else size + radius
     off = (most * unit.half + unit.least) * UP
     off[most * (1 + unit.half) > unit.largest] = inf
-    usual = quadrature(x.usual, size * (TYPICAL * unit.half))
+    # below the normal numbers of float16, all of what is lost is usual
+    usual = quadrature(x.usual, size * (TYPICAL * unit.half) + TYPICAL * unit.least)
     return Range(x.mid, plus(radius, off), usual, x.absent, origin=x.origin)
 
 

@@ -135,7 +135,10 @@ def weigh(system: System, x: Enclosed, by: Enclosed) -> Enclosed:
 
     ball = system.rounded(carried, local, digits)
     return Enclosed(
-        digits, ball, box=box if ball is not None and (x.has_box or by.has_box) else None
+        digits,
+        ball,
+        box=box if ball is not None and (x.has_box or by.has_box) else None,
+        zeros=known_zeros.one_of(x, by),
     )
 
 

@@ -178,17 +178,21 @@ def shares(
     terms = _product(system, x, chosen)
     if not normalised:
         return terms
+    found = updates.divide(system, terms, sum_of(system, terms, eps))
+    least = less(x.approx - abs(x.approx) * 2.0**-48, x.box)
+    positive = ((least >= 0) | (marks == 0.0)).all(-1)
+    return _any_share(found, marks, _open_rows(marks) & positive)
+
+
+def sum_of(system: System, terms: Enclosed, eps: Fraction) -> Enclosed:
+    """The sum of each row, plus eps: rows of one number."""
     whole = arithmetic.total(terms.digits, -1)
     known = system.constant(eps)
     sums = arithmetic.add(whole, known.digits(whole.limbs))
     off = plus(None if terms.exact else total(terms.box), known.error or None)
     if isinstance(off, float):
         off = constant(sums, sums.shape, off)
-    wide = by_entry(sums.reshape(*sums.shape, 1), None if off is None else off[..., None])
-    found = updates.divide(system, terms, wide)
-    least = less(x.approx - abs(x.approx) * 2.0**-48, x.box)
-    positive = ((least >= 0) | (marks == 0.0)).all(-1)
-    return _any_share(found, marks, _open_rows(marks) & positive)
+    return by_entry(sums.reshape(*sums.shape, 1), None if off is None else off[..., None])
 
 
 def _product(system: System, x: Enclosed, chosen: Enclosed) -> Enclosed:

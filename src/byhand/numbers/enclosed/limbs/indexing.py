@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from byhand.numbers.enclosed.limbs import arithmetic
 from byhand.numbers.enclosed.limbs.digits import Digits
 from byhand.numbers.enclosed.limbs.engine import Array
+from byhand.numbers.enclosed.limbs.known_zeros import zeros_of
 from byhand.numbers.enclosed.limbs.radii import Bound, length
 from byhand.numbers.enclosed.limbs.values import Enclosed, by_entry, constant
 
@@ -39,8 +40,8 @@ def columns(x: Enclosed, places: Sequence[int]) -> Enclosed:
         return Enclosed(x.digits[index], hidden=hidden)
     if not x.has_box:
         return Enclosed(x.digits[index], x.ball, hidden=hidden)
-    box = x.box[index]
-    return Enclosed(x.digits[index], lambda: length(box), box=box, hidden=hidden)
+    box, zeros = x.box[index], (lambda: x.zeros[index]) if x.has_zeros else None
+    return Enclosed(x.digits[index], lambda: length(box), box=box, hidden=hidden, zeros=zeros)
 
 
 def stack(parts: Sequence[Enclosed]) -> Enclosed:
@@ -60,7 +61,12 @@ def stack(parts: Sequence[Enclosed]) -> Enclosed:
         ]
         return engine.concatenate([box.reshape(-1, digits.shape[-1]) for box in found])
 
-    return Enclosed(digits, balls, box=boxes if any(part.has_box for part in parts) else None)
+    def zeros() -> Array:
+        return engine.concatenate([zeros_of(part).reshape(-1, digits.shape[-1]) for part in parts])
+
+    boxed = any(part.has_box for part in parts)
+    zeroed = any(part.has_zeros and not part.exact for part in parts)
+    return Enclosed(digits, balls, box=boxes if boxed else None, zeros=zeros if zeroed else None)
 
 
 def split_heads(x: Enclosed, places: Sequence[int], width: int) -> Enclosed:
@@ -124,7 +130,8 @@ def together(parts: Sequence[Enclosed]) -> Enclosed:
     if made.exact:
         return Enclosed(digits)
     box = (lambda: made.box.reshape(whole)) if made.has_box else None
-    return Enclosed(digits, lambda: made.ball.reshape(whole[:-1]), box=box)
+    zeros = (lambda: made.zeros.reshape(whole)) if made.has_zeros else None
+    return Enclosed(digits, lambda: made.ball.reshape(whole[:-1]), box=box, zeros=zeros)
 
 
 def first_two_exchanged(x: Enclosed) -> Enclosed:

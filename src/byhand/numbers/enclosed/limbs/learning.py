@@ -1,8 +1,8 @@
 """The operations of learning on enclosed arrays of limbs: losses, adjoints, an optimizer's step.
 
 Each rule of a radius stands in its room: `losses`, `sums`, `weighted_sums`, `row_gradients`,
-`slopes`, `updates`.  The operations that a backward pass shares with a forward one are in
-`operations`.  An entry that is exactly 0 stays exactly 0 (`known_zeros`).
+`slopes`, `expert_gradients`, `updates`.  The operations that a backward pass shares with a forward
+one are in `operations`.  An entry that is exactly 0 stays exactly 0 (`known_zeros`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import Array, Note
-from byhand.numbers.enclosed.limbs import losses as text_losses
 from byhand.numbers.enclosed.limbs import (
+    expert_gradients,
+    indexing,
     row_gradients,
     slopes,
     sums,
     updates,
     weighted_sums,
 )
+from byhand.numbers.enclosed.limbs import losses as text_losses
 from byhand.numbers.enclosed.limbs.system import System
-from byhand.numbers.enclosed.limbs.values import Origin
+from byhand.numbers.enclosed.limbs.values import Enclosed, Origin
 
 
 class Learning(System):
@@ -103,11 +105,35 @@ class Learning(System):
         parts = [self.enclosed(part) for part in (queries, keys, values) if part is not None]
         return sums.pack_heads(parts, starts, stride)
 
+    def columns(self, x: Array, *, start: int, width: int) -> Array:
+        return indexing.columns(self.enclosed(x), range(start, start + width))
+
+    def unmasked(self, x: Array) -> Array:
+        return sums.shown(self.enclosed(x))
+
+    def bucket_back(self, grad: Array, *, buckets: Sequence[Sequence[int]], rows: int) -> Array:
+        return sums.bucket_back(self.enclosed(grad), buckets, rows)
+
     # ------------------------------------------------------------------- adjoints
 
     def softmax_back(self, weights: Array, grad: Array, dot: Array) -> Array:
         parts = (self.enclosed(part) for part in (weights, grad, dot))
         return row_gradients.softmax_back(self, *parts)
+
+    def sinks_back(self, weights: Array, dot: Array) -> Array:
+        return row_gradients.sinks_back(self, self.enclosed(weights), self.enclosed(dot))
+
+    def cap_back(self, grad: Array, x: Array, *, cap: Fraction) -> Array:
+        grad = self.enclosed(grad)
+        inner = sums.shown(self.enclosed(x), grad.hidden)
+        made: Enclosed = self.multiply(sums.shown(grad), slopes.cap_slope(self, inner, cap))
+        made.hidden = grad.hidden
+        return made
+
+    def clamp_back(
+        self, grad: Array, x: Array, *, least: Fraction | None = None, most: Fraction | None = None
+    ) -> Array:
+        return self.multiply(grad, slopes.clamp_slope(self, self.enclosed(x), least, most))
 
     def slope(self, x: Array, *, kind: str) -> Array:
         if kind not in slopes.KINDS:
@@ -134,6 +160,42 @@ class Learning(System):
 
     def mean_back(self, grad: Array, *, width: int) -> Array:
         return row_gradients.mean_back(self, self.enclosed(grad), width)
+
+    # ------------------------------------------------------------------- experts
+
+    def sum_experts(self, x: Array) -> Array:
+        return expert_gradients.sum_experts(self.enclosed(x))
+
+    def expert_outer(self, x: Array, grad: Array, *, layout: str) -> Array:
+        both = self.enclosed(x), self.enclosed(grad)
+        return expert_gradients.expert_outer(self, *both, layout)
+
+    def expert_sums(self, x: Array) -> Array:
+        return expert_gradients.expert_sums(self, self.enclosed(x))
+
+    def spread(self, grad: Array, shares: Array) -> Array:
+        return expert_gradients.spread(self, self.enclosed(grad), self.enclosed(shares))
+
+    def expert_dots(self, x: Array, grad: Array) -> Array:
+        return expert_gradients.expert_dots(self, self.enclosed(x), self.enclosed(grad))
+
+    def expert_shares_back(
+        self,
+        x: Array,
+        chosen: Array,
+        shares: Array,
+        grad: Array,
+        *,
+        normalised: bool,
+        alone: bool = False,
+        scale: Fraction | None = None,
+        eps: Fraction | None = None,
+    ) -> Array:
+        how = expert_gradients.Sharing(
+            normalised, alone, Fraction(1) if scale is None else scale, eps or Fraction(0)
+        )
+        router = self.enclosed(x), self.enclosed(chosen), self.enclosed(shares)
+        return expert_gradients.expert_shares_back(self, *router, self.enclosed(grad), how)
 
     # ------------------------------------------------------------------- an optimizer's step
 

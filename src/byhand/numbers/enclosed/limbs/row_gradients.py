@@ -8,13 +8,15 @@ divisor_back        -m/s, and root_back g/(2s): the same for one number of each 
 mean_square_back    g·2x/d: with c = 2g/d, |c'|·rho_x + r_c·(‖x'‖ + rho_x).
 center_back         -Σ g: √d·rho, by Cauchy and Schwarz, or the sum of the entries' radii.
 mean_back           g/d in d entries: r/d each, and so r/√d for the row.
+sinks_back          -Σ_query s·m, with s = 1 - Σ p the sink's own share: s errs by Σ r_p, and the
+                    sum is a dot product (`sums`).
 """
 
 from __future__ import annotations
 
 import math
 
-from byhand.numbers.enclosed.limbs import arithmetic, known_zeros, norms
+from byhand.numbers.enclosed.limbs import arithmetic, known_zeros, norms, roots
 from byhand.numbers.enclosed.limbs.arithmetic import (
     PRODUCT,
     QUOTIENT,
@@ -24,7 +26,7 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
 from byhand.numbers.enclosed.limbs.engine import Array
 from byhand.numbers.enclosed.limbs.norms import root_above, root_below
 from byhand.numbers.enclosed.limbs.radii import Bound, length, over, plus, times, total
-from byhand.numbers.enclosed.limbs.sums import shown
+from byhand.numbers.enclosed.limbs.sums import row_dots, shown
 from byhand.numbers.enclosed.limbs.system import GUARD, System
 from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin, by_entry, constant
 
@@ -59,6 +61,16 @@ def softmax_back(system: System, weights: Enclosed, grad: Enclosed, dot: Enclose
         return known_zeros.zeros_of(shares) | flat
 
     return Enclosed(digits, lambda: length(box), box=box, hidden=hidden, origin=origin, zeros=zeros)
+
+
+def sinks_back(system: System, weights: Enclosed, dot: Enclosed) -> Enclosed:
+    """-Σ_query (1 - Σ_key weights)·dot, one number for each head."""
+    shares = shown(weights)
+    sums = arithmetic.total(shares.digits, -1)
+    rest = arithmetic.subtract(roots.one_like(sums.limbs), sums)
+    own = by_entry(rest, None if shares.exact else total(shares.box))
+    made = row_dots(system, own, dot)
+    return _moved(made, arithmetic.negate(made.digits), 1.0)
 
 
 def _alone(weights: Enclosed) -> Array:

@@ -7,6 +7,7 @@ row_dots       |x·y - x'·y'| <= ‖x'‖·rho_y + ‖y'‖·rho_x + rho_x·rho
                both have boxes, the sum of what each entry gives, which is less for shares.
 sum_groups     Σ rho of the heads that are added.
 scatter        Σ rho of the rows that are added; a row that nobody took is 0.
+bucket_back    the same entry by entry: Σ r over the queries and keys of a bucket.
 pack_heads     the squares of the radii add up.
 
 Sums of limbs are exact.  Products are worked out so finely that the sum errs by less than the grid.
@@ -105,7 +106,9 @@ def column_sums_of_heads(system: System, x: Enclosed, by: Enclosed | None) -> En
     rows = [
         Enclosed(one.digits.reshape(1, x.width))
         if one.exact
-        else by_entry(one.digits.reshape(1, x.width), one.box[None])
+        else by_entry(
+            one.digits.reshape(1, x.width), one.box[None], zeros=known_zeros.zeros_of(one)[None]
+        )
         for one in made
     ]
     return together(rows)
@@ -233,6 +236,22 @@ def scatter(grad: Enclosed, ids: Sequence[int], rows: int) -> Enclosed:
 
     box = (lambda: placed(grad.box)) if grad.has_box else None
     return Enclosed(digits, lambda: placed(grad.ball), box=box, zeros=zeros)
+
+
+def bucket_back(grad: Enclosed, buckets: Sequence[Sequence[int]], rows: int) -> Enclosed:
+    """A table (rows, head): the sum of each head's gradients over a bucket's queries and keys."""
+    heads, places = grad.shape[0], grad.shape[1] * grad.shape[2]
+    known = shown(grad)
+
+    def laid(entries: Any) -> Any:
+        return entries.reshape(heads, places).swapaxes(0, 1)
+
+    digits = known.digits.reshape(heads, places).swapaxes(0, 1)
+    if known.exact:
+        flat = Enclosed(digits)
+    else:
+        flat = by_entry(digits, laid(known.box), zeros=laid(known_zeros.zeros_of(known)))
+    return scatter(flat, [bucket for row in buckets for bucket in row], rows)
 
 
 def pack_heads(parts: Sequence[Enclosed], starts: Sequence[int], stride: int) -> Enclosed:
