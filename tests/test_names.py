@@ -16,6 +16,7 @@ from torch import Tensor as Torch
 
 import byhand
 from byhand import forward, names
+from byhand.cli.choosing import style_of
 from byhand.errors import UsageError
 from byhand.model import Model
 from byhand.models import open_model
@@ -457,3 +458,8 @@ def test_every_address_of_the_table_is_a_step_of_some_model() -> None:
         for address in row.address.replace("L+1", "1").replace(".L", ".0").split():
             if "_norm.std" not in address:  # no family has a layernorm there
                 assert address in some
+
+
+@pytest.mark.parametrize(("family", "style"), [("llama", "llama"), ("deepseek", "huggingface")])
+def test_hf_means_the_names_of_any_family(family: str, style: str) -> None:
+    assert style_of("hf", family) == style

@@ -264,3 +264,16 @@ def test_several_texts_have_a_source_each() -> None:
     assert [len(trace.tokens) for trace in found] == [2, 1]
     with pytest.raises(UsageError, match="sources"):
         list(byhand.traces(model, ["the"], sources=sources))
+
+
+def test_the_served_page_shows_every_passage_of_both_streams() -> None:
+    from byhand.serving import answer
+    from byhand.serving.states import Library
+
+    state = {"model": {"file": Path(TRANSLATOR).read_text("utf-8")}}
+    shown = answer(Library(), "look", {"state": state})
+    assert shown["next"]["token"] == "sleeps"
+    ids = [one["id"] for one in shown["passages"]]
+    (across,) = (one for one in ids if one.endswith("0-cross-weights"))
+    whole = answer(Library(), "look", {"state": state, "passage": across})
+    assert "duerme" in whole["passage"]["html"]

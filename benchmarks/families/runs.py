@@ -7,6 +7,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -121,10 +122,9 @@ def pair(case: Case, seed: int = 0) -> Iterator[Pair]:
     """The model of a case on both sides; its folder lasts as long as the context."""
     theirs = made(case, seed)
     with tempfile.TemporaryDirectory() as folder:
-        theirs.float()
-        theirs.config.dtype = torch.float32
-        theirs.save_pretrained(folder, save_original_format=not case.stacked)
-        theirs = made(case, seed)  # whose tables are in float64
+        narrow = deepcopy(theirs).float()  # tables of the other one stay in float64
+        narrow.config.dtype = torch.float32
+        narrow.save_pretrained(folder, save_original_format=not case.stacked)
         noise = np.random.default_rng(seed)
         ids = noise.integers(0, theirs.config.get_text_config().vocab_size, case.length).tolist()
         ours = open_model(Path(folder))

@@ -307,7 +307,7 @@ class MlpSpec:
     groups_chosen: int | None = None
     group_rule: str = "max"  # a group counts by its largest score; "top2": by the sum of two
     share_scale: Fraction = Fraction(1)  # of the shares of the chosen
-    share_eps: Fraction = Fraction(0)  # added to the sum that normalised shares are divided by
+    share_eps: Fraction = Fraction(0)  # added to the sum that sigmoids, normalised, are divided by
     shared: int | None = None  # d_ff of one more MLP beside the experts, which always answers
     shared_gate: bool = False  # its answer is weighted by the sigmoid of a score of its own
     shared_bias: bool | None = None  # of its three matrices; None: as those of the experts
@@ -340,6 +340,11 @@ class MlpSpec:
         """Refuses groups that do not fit, and a shared expert's gate without one."""
         one_of("mlp.scoring", self.scoring, SCORINGS)
         one_of("mlp.group_rule", self.group_rule, GROUP_RULES)
+        if self.share_eps < 0:
+            raise refuse("mlp.share_eps", _("a number that is not negative"), self.share_eps)
+        if self.share_eps and (self.scoring != "sigmoid" or not self.normalised):
+            only = _("nothing, unless sigmoids are normalised")
+            raise refuse("mlp.share_eps", only, self.share_eps)
         if self.shared is not None:
             positive("mlp.shared", self.shared)
         elif self.shared_gate or self.shared_bias is not None:

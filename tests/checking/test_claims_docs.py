@@ -13,6 +13,7 @@ import pytest
 import torch
 import transformers
 
+import byhand
 from byhand.capturing import capture
 from byhand.checking.claims import ClaimedText
 from byhand.checking.matches import match
@@ -45,6 +46,24 @@ def matched(path: Path, text: str, model: Model) -> ClaimedText:
 def test_the_sheet_on_the_page_is_read_whole(journey: Model, tmp_path: Path) -> None:
     found = matched(tmp_path / "ana.yaml", block("yaml"), journey)
     assert (found.label, found.target, len(found.claims)) == ("Ana", 4, 6)
+
+
+def test_the_manifest_on_the_page_is_read_whole(journey: Model, tmp_path: Path) -> None:
+    (tmp_path / "norm.bin").write_bytes(bytes(64))
+    (tmp_path / "dump.bin").write_bytes(bytes(160))
+    (tmp_path / "dump.yaml").write_text(block("yaml", 1), "utf-8")
+    sheet = read_claims(tmp_path / "dump.yaml")
+    assert (sheet.text, [entry.format for entry in sheet.entries]) == (
+        journey.text, ["float32", "bfloat16"],
+    )  # fmt: skip
+
+
+def test_the_map_on_the_page_is_the_one_of_the_examples() -> None:
+    examples = Path(__file__).parents[2] / "docs" / "examples"
+    assert block("yaml", 2) in (examples / "own-names.yaml").read_text("utf-8")
+    marking = byhand.check("minigpt", examples / "own-names.npz", names=examples / "own-names.yaml")
+    assert marking.passed
+    assert len(list(marking)) == 15
 
 
 def test_the_rows_on_the_page_are_read_whole(journey: Model, tmp_path: Path) -> None:

@@ -112,6 +112,25 @@ def test_a_packed_projection_of_another_width_is_listed_with_its_columns() -> No
     assert left.reason == "columns of gate, hidden: 20 + 20 expected, 39 found"
 
 
+def test_vllm_has_q_k_and_v_of_gpt_neox_side_by_side() -> None:
+    attention = replace(ATTENTION, kv_heads=HEADS, packed="per_head")
+    model = llama(attention, MlpSpec(20, "gelu"), family="gpt_neox")
+    n = Numbers(model)
+    at = "gpt_neox.layers.0.attention"
+    qkv = np.concatenate([n.flat(f"block.0.attn.{each}") for each in "qkv"], axis=1)
+    dump = {
+        "input_ids": np.array(IDS),
+        f"{at}.query_key_value": (qkv, None),
+        f"{at}.attn": n.flat("block.0.attn.mixed"),
+    }
+    assert set(right(marked(model, dump))) == {
+        f"block.0.attn.{s}" for s in ("q", "k", "v", "mixed")
+    }
+    del dump[f"{at}.attn"]  # then it is a module of transformers, packed head by head
+    dump[f"{at}.query_key_value"] = n("block.0.attn.qkv")
+    assert set(right(marked(model, dump))) == {"block.0.attn.qkv"}
+
+
 # ------------------------------------------------------------------ llama.cpp
 
 

@@ -40,7 +40,7 @@ def false_equations(text: str) -> Iterator[str]:
     for found in re.finditer(rf"([^=≈\n:;]+?) = ({DECIMAL})(?![\d ]*[±%…])", text):
         right = found[2].replace("−", "-")
         meant = {right.replace(",", "."), right.replace(",", "")}  # a decimal comma, or thousands
-        for left in _sides(found[1].replace("−", "-")):
+        for left in _sides(found[1].translate({0x2212: "-", 0xB2: "^2", 0xB3: "^3"})):
             with suppress(ExpressionError):
                 numbers = Exact()
                 value = numbers.scalar(parse(left))

@@ -46,6 +46,7 @@ LATENT = AttentionSpec(
     4, 6, 4, scale=HALF, rotary=RotarySpec(2, given=True), d_value=5,
     latent=LatentSpec(7, 5, RMS, RMS, down_bias=True),
 )  # fmt: skip
+TURNED = AttentionSpec(2, 4, 2, q_norm=RMS, k_norm=RMS, rotary=RotarySpec(4), turned_first=True)
 PLAIN = AttentionSpec(2, 4, 2, queries=False, score_table=True, alibi=True, nothing=True, out=False)
 PACKED = AttentionSpec(2, 4, 2, scale=HALF, packed="per_head")
 EXPERTS = MlpSpec(
@@ -68,6 +69,7 @@ SPECS = (
                       cross=AttentionSpec(2, 4, 2, scale=HALF, causal=False), cross_norm=LAYER),
             BlockSpec(LATENT, EXPERTS, LAYER, parallel=True, one_norm=True),
             BlockSpec(PLAIN, RELU, LAYER, BARE, from_norm=True),
+            BlockSpec(TURNED, None, LAYER),
         ),
         position="sinusoidal", position_base=F(9), position_pairing="half", embed_scale=HALF,
         segments=2, embed_norm=LAYER, relative=RelativeSpec(8, 16), final_norm=RMS, tied=False,

@@ -136,20 +136,23 @@ class Drawn:
             return mlp
         groups = self.one_of((None, 2))
         shared = self.one_of((None, 3))
+        chosen, normalised, router, out = self.one_of((1, 2)), self.yes(), self.yes(), self.yes()
+        scoring = self.one_of(("softmax", "sigmoid"))
+        divided = scoring == "sigmoid" and normalised
         return replace(
             mlp,
             experts=4,
-            chosen=self.one_of((1, 2)),
-            normalised=self.yes(),
-            router_bias=self.yes(),
-            out_bias=self.yes(),
-            scoring=self.one_of(("softmax", "sigmoid")),
+            chosen=chosen,
+            normalised=normalised,
+            router_bias=router,
+            out_bias=out,
+            scoring=scoring,
             choice_bias=self.yes(),
             groups=groups,
             groups_chosen=None if groups is None else 1,
             group_rule=self.one_of(("max", "top2")),
             share_scale=self.one_of((Fraction(1), Fraction(5, 2))),
-            share_eps=self.one_of((Fraction(0), Fraction(1, 10**20))),
+            share_eps=self.one_of((Fraction(0), Fraction(1, 10**20))) * divided,
             shared=shared,
             shared_gate=shared is not None and self.yes(),
         )

@@ -26,6 +26,7 @@ from byhand.checking.masks import pairs_of, segments_of
 from byhand.checking.readers.arrays import as_array
 from byhand.errors import UsageError
 from byhand.language import _
+from byhand.names.families import MODULES
 from byhand.plan import GRAD
 
 Array = npt.NDArray[Any]
@@ -139,11 +140,19 @@ class Recorder(Kept):
                 self.arrays[name] = all_keys(array, end)
         for layer, *both in layers_of(cached):
             held = both[0].shape[2]
-            if not held or _latent(*both):
+            if not held or self._latent(*both):
                 continue  # a quantised cache, or one of latent attention, stores other numbers
             names = names_of(layer, first_held(held, end), end)
             for name, tensor in zip(names, both, strict=True):
                 self._put(name, tensor if held <= end else tensor[:, :, :end])
+
+    def _latent(self, keys: Any, values: Any) -> bool:
+        """Whether a cache holds what keys and values are made of: one row, a part of all keys."""
+        if not keys.shape[1] == values.shape[1] == 1:
+            return False
+        names = MODULES.get(self.family)
+        known = names is not None and "attn.kv_latent" in names.inside
+        return known or bool(keys.shape[3] != values.shape[3])
 
     def chosen(self) -> dict[str, Array]:
         """The values, each step under one of its modules' names."""
@@ -290,11 +299,6 @@ def layers_of(cached: Any) -> Iterator[tuple[int, Any, Any]]:
         )  # fmt: skip
         if len(pair) > 1 and all(hasattr(each, "detach") and each.ndim == 4 for each in pair[:2]):
             yield number, pair[0], pair[1]
-
-
-def _latent(keys: Any, values: Any) -> bool:
-    """Whether a cache holds what keys and values are made of: one row, and a part of all keys."""
-    return bool(keys.shape[1] == values.shape[1] == 1 and keys.shape[3] != values.shape[3])
 
 
 def length_of(cached: Any) -> int:

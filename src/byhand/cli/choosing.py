@@ -85,9 +85,11 @@ names_option = option(
 
 def style_of(name: str, family: str | None) -> str:
     """The style of names asked for; `hf` means that of the checkpoint's family."""
-    from byhand.names import STYLES
+    from byhand.names import FOREIGN, STYLES
+    from byhand.names.derived import HUGGING_FACE
 
-    short = {"tl": "transformer_lens", "hf": family}
+    own = family if family is None or family in FOREIGN else HUGGING_FACE
+    short = {"tl": "transformer_lens", "hf": own}
     style = short.get(name, name)
     if style is None:
         raise UsageError(

@@ -258,6 +258,7 @@ def _attention(attention: AttentionSpec, causal: bool = True) -> Table:
         "nothing": ("zero" if attention.nothing else "refused", "refused"),
         "sinks": (attention.sinks, False),
         "normed": (attention.normed, "head"),
+        "turned_first": (attention.turned_first, False),
         "relative": (attention.relative, False),
     }
     return table | {key: now for key, (now, usual) in others.items() if now != usual}

@@ -254,6 +254,9 @@ def names(style: str, spec: ModelSpec, known: Mapping[str, str]) -> dict[str, st
     pairs = _engine_pairs if style in ENGINES else _every_pair
     for address, name in pairs(style, spec, known) if style != "byhand" else ():
         found.setdefault(address, name)
+    if style in ENGINES:  # a name that means another step elsewhere is read, and not written
+        meant = steps(spec, known)
+        found = {address: name for address, name in found.items() if meant[name] == address}
     return found
 
 

@@ -72,7 +72,7 @@ GPT_NEOX = Names(
 
 _LLAMA = dict(LLAMA.inside)
 GRANITE = replace(LLAMA, outputs={"embed_tokens": ""})  # multiplied behind the module
-GEMMA2 = replace(LLAMA, inside={
+GEMMA2 = replace(LLAMA, heads_first=True, inside={
     **_LLAMA,
     "attn.after": "post_attention_layernorm",
     "mlp.norm": "pre_feedforward_layernorm",
@@ -86,17 +86,17 @@ GEMMA3 = replace(
     leftovers=re.compile(r"(model\.)?(vision_tower|multi_modal_projector)\..*"),
 )
 VAULTGEMMA = replace(LLAMA, inside={**_LLAMA, "mlp.norm": "pre_feedforward_layernorm"})
-HUNYUAN = replace(LLAMA, inside={
+HUNYUAN = replace(LLAMA, heads_first=True, inside={
     **_LLAMA,
     "attn.q_norm": "self_attn.query_layernorm",
     "attn.k_norm": "self_attn.key_layernorm",
 })  # fmt: skip
-OLMO2 = replace(LLAMA, inside={
+OLMO2 = replace(LLAMA, heads_first=True, inside={
     **{ours: theirs for ours, theirs in _LLAMA.items() if ours not in ("attn.norm", "mlp.norm")},
     "attn.after": "post_attention_layernorm",
     "mlp.after": "post_feedforward_layernorm",
 })  # fmt: skip
-PHI = replace(LLAMA, outside={"final.norm": "final_layernorm"}, inside={
+PHI = replace(LLAMA, heads_first=True, outside={"final.norm": "final_layernorm"}, inside={
     **_LLAMA,
     "attn.q_norm": "self_attn.q_layernorm",
     "attn.k_norm": "self_attn.k_layernorm",
@@ -121,7 +121,7 @@ COHERE = replace(LLAMA, inside={
     "attn.q_norm": piece("self_attn.q_norm", Flat()),
     "attn.k_norm": piece("self_attn.k_norm", Flat()),
 })  # fmt: skip
-STABLELM = replace(LLAMA, inside={
+STABLELM = replace(LLAMA, heads_first=True, inside={
     **_LLAMA,
     "attn.q_norm": piece("self_attn.q_layernorm.norms.{head}", Flat()),
     "attn.k_norm": piece("self_attn.k_layernorm.norms.{head}", Flat()),

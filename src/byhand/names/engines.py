@@ -278,12 +278,14 @@ def of_module(style: str, module: str) -> str | None:
 
     >>> of_module("flax", "model.layers.0.mlp")
     'intermediates/model/layers/0/mlp/__call__/0'
-    >>> of_module("mlx", "transformer.h.0.mlp"), of_module("vllm", "model.layers.0")
+    >>> of_module("mlx", "gpt_neox.layers.0.mlp"), of_module("vllm", "model.layers.0")
     ('model.h.0.mlp', None)
     """
-    if style == "mlx":
-        gpt2 = module.startswith("transformer.")
-        return "model." + module.removeprefix("transformer.") if gpt2 else module
+    if style == "mlx":  # activations and dropout are no modules there
+        if module.rpartition(".")[2] in ("act_fn", "act", "drop", "emb_dropout", "dropout"):
+            return None
+        module = module.replace("gpt_neox.layers.", "gpt_neox.h.")
+        return re.sub(r"^(?:transformer|gpt_neox)\.", "model.", module)
     if style == "vllm":
         return None if FUSED.fullmatch(module) else module
     return "intermediates/" + module.replace(".", "/") + "/__call__/0"

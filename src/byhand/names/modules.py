@@ -38,6 +38,7 @@ class Names:
     encoder_inside: Mapping[str, Place] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)  # steps that `derived` would not find
     copies: tuple[str, ...] = ()  # tensors of some files that hold the embedding again
+    heads_first: bool = False  # norms of q and k give head, pos, d_head; else pos, head, d_head
     further: bool = False  # layers behind the last guess further tokens, and are ignored
 
     def sources(self, name: str, prefix: str, layout: str) -> tuple[Source, ...]:

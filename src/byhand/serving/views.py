@@ -221,8 +221,9 @@ def _row(found: Pass, address: str) -> list[float] | None:
 
 
 def _attention(found: Pass, topic: Topic) -> Iterator[dict[str, Any]]:
-    """The attention of the heads; of many, those of the passage's block."""
-    steps = [worked for worked in found.trace.values() if worked.address.endswith(".attn.weights")]
+    """The attention of the heads within the text; of many, those of the passage's block."""
+    steps = [worked for worked in found.trace.values()
+             if worked.address.endswith(".attn.weights") and not worked.step.of_source]  # fmt: skip
     if sum(worked.step.shape[0] for worked in steps) > MOST_PATTERNS and steps:
         layer = 0 if topic.layer is None else topic.layer
         steps = [worked for worked in steps if worked.address.split(".")[1] == str(layer)]

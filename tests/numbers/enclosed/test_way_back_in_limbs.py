@@ -5,7 +5,9 @@ The truth is `oracles.learning` on Arb balls, written from the definitions alone
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -15,13 +17,16 @@ import pytest
 from flint import ctx
 from real_values import ORACLE, Pair, contained
 
+import byhand
 from byhand import forward
 from byhand.backward import adjoint
 from byhand.evaluate import work_out
+from byhand.models import open_model
 from byhand.numbers.base import ABSENT
 from byhand.numbers.enclosed.limbs import arithmetic
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.enclosed.limbs.values import Enclosed, by_entry
+from byhand.proving.digits import gradients_of_weights
 from oracles import learning, vocabulary_models
 from oracles.vocabulary import Truth, number
 
@@ -269,3 +274,31 @@ def test_nothing_moves_the_share_of_one_expert_but_eps(alone: bool, eps: Fractio
     assert made[1] == (0.0, 0.0)
     assert (made[0] == (0.0, 0.0)) == (eps is None)
     assert eps is None or made[0][0] < 3 * 0.5 / 2.5**2 < made[0][1]
+
+
+# ------------------------------------------------------------------ proven digits
+
+
+def test_digits_of_gradients_of_an_encoder_and_a_decoder_are_proven_by_limbs() -> None:
+    drawn = vocabulary_models.drawn_model(5, 4)
+    own = open_model("tiny")
+    letters = replace(own.vocabulary, tokens=tuple("abcde"))
+    model = replace(own, spec=drawn.spec, weights=drawn.weights, vocabulary=letters,
+                    text=None, output_words=None, dimensions={})  # fmt: skip
+    plan = adjoint(forward.plan(drawn.spec, 2, source=3, losses=True))
+    asked = [address for address in gradients_of_weights(plan)
+             if re.search(r"relative|sinks|router|attn\.k", address)]  # fmt: skip
+    assert len(asked) > 3
+    trace = byhand.trace(
+        model, "a c", source="b a d", numbers="digits 8", device="cpu", losses=True, backward=True,
+        only=asked,
+    )  # fmt: skip
+    assert trace.proof is not None
+    assert trace.proof.complete
+    assert {type(worked.numbers) for worked in trace.values()} == {Limbs}
+
+
+def test_entries_that_are_zero_by_algebra_are_set_to_zero_and_no_others() -> None:
+    x = known([[1e-9, 2.0], [0.5, 1e-9]], 2.0**-9)
+    made = Limbs(100).with_zeros(x, [(0, 0), (1, 1)])
+    assert ends(made) == [(0.0, 0.0), ends(x)[1], ends(x)[2], (0.0, 0.0)]

@@ -33,7 +33,7 @@ _SIGNS = re.compile(
     r".*\.(?:self_attn|attn|attention)\.attn|logits_processor|.*\.mla_attn"
     r"|.*norm(?:\.output)?[./]1|.*\.rotary_emb(?:\.output)?[./][01]"
 )
-_PACKED = re.compile(r".*\.(?:qkv_proj|gate_up_proj|fused_qkv_a_proj)")
+_PACKED = re.compile(r".*\.(?:qkv_proj|gate_up_proj|fused_qkv_a_proj|query_key_value)")
 
 
 def is_packed(view: View) -> bool:
@@ -144,7 +144,7 @@ def _module(entry: Entry, module: str, view: View) -> Read | None:
     attn = f"{at}.attn"
     if last == "qkv_proj" and not view.has(f"{attn}.qkv"):
         return _cut(entry, view, [f"{attn}.{each}" for each in "qkv"])
-    if last == "qkv_proj" and view.plan.spec.blocks[int(at[6:])].attention is not None:
+    if last == "qkv_proj":
         return [called(entry, f"{attn}.qkv")]
     if last == "gate_up_proj":
         mlp = f"{at}.mlp.shared" if "shared_expert" in module else f"{at}.mlp"
@@ -153,6 +153,10 @@ def _module(entry: Entry, module: str, view: View) -> Read | None:
         return _cut(entry, view, [f"{attn}.q_latent", f"{attn}.kv_latent"])
     if not is_packed(view):
         return None
+    block = view.block(at)
+    head_by_head = block and block.attention and block.attention.packed == "per_head"
+    if last == "query_key_value" and head_by_head:  # in the files, not in vLLM
+        return _cut(entry, view, [f"{attn}.{each}" for each in "qkv"])
     if last == "attn" or last == "mla_attn":
         address = view.first(f"{attn}.mixed")
         how = _("what the attention kernel gives, before its output matrix")

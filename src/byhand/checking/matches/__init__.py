@@ -3,7 +3,7 @@
     texts     which texts: rows of a batch, padding    names    what a name stands for, its index
     overlaps  what is claimed twice                    layouts  whose axes come in which order
     learned   gradients, moments, new weights          plans    the steps that are claimed
-    choices   chosen experts given as ids
+    choices   chosen experts given as ids              placing  arrays made claims
 
 An unknown name is listed with the nearest known ones, never dropped.  An array of another shape is
 listed too.  A handwritten line that does not fit is an error, since its author can correct it.
@@ -12,17 +12,16 @@ listed too.  A handwritten line that does not fit is an error, since its author 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
 from byhand.checking.dumps import NameMap, Text, View, precision_of, reread
 from byhand.checking.matches.choices import marked_ids
-from byhand.checking.matches.layouts import Part, Turn, as_it_is, part_of, turn_for
+from byhand.checking.matches.layouts import part_of
 from byhand.checking.matches.learned import (
     learning,
     names_targets,
@@ -41,16 +40,16 @@ from byhand.checking.matches.names import (
     read_name,
 )
 from byhand.checking.matches.overlaps import without_repetitions
+from byhand.checking.matches.placing import Misfit, claim_of, cut, fitted, tidied, turned
 from byhand.checking.matches.plans import widest_plan
 from byhand.checking.matches.texts import Row, ids_of, names_the_text, rows_of
 from byhand.checking.optimizers import EXAMPLE
 from byhand.checking.readers.handwriting import POINTING
-from byhand.errors import ByhandError, InputError, ShapeError
-from byhand.files.mapped import shown, sides
+from byhand.errors import ByhandError, InputError
+from byhand.files.mapped import shown
 from byhand.language import _
 from byhand.model import Model
 from byhand.optimizer import UPDATE, Rule
-from byhand.plan import WEIGHT
 from byhand.worked import ABSENT_AS
 
 IDS = ("tokens", "source", "target", "next")  # steps whose values are token ids
@@ -179,16 +178,6 @@ def _nothing(sheet: Sheet, unmatched: list[Unmatched]) -> None:
 # ------------------------------------------------------------------ entry by entry
 
 
-class _Misfit(Exception):
-    """An entry that cannot be a claim: the reason, and whether its name is known."""
-
-    def __init__(
-        self, reason: str, *, hint: str | None = None, error: Any = None, known: bool = True
-    ) -> None:
-        super().__init__(reason)
-        self.reason, self.hint, self.error, self.known = reason, hint, error, known
-
-
 class _Matching:
     """The claims found so far, a list for each row, and the unknown names."""
 
@@ -211,7 +200,7 @@ class _Matching:
         try:
             for row, claim in self._claims(entry):
                 self.claims[row].append(claim)
-        except _Misfit as misfit:
+        except Misfit as misfit:
             if misfit.error is not None and entry.format is None:
                 raise misfit.error from None
             self._leave_aside(entry, misfit.reason, misfit.hint, misfit.known)
@@ -227,20 +216,20 @@ class _Matching:
     def _claims(self, entry: Entry) -> Iterator[tuple[int, Claim]]:
         named, found = self._found(entry)
         if entry.problem is not None:
-            raise _Misfit(entry.problem)
+            raise Misfit(entry.problem)
         if found.address == LOSS and self.learns and not self.target:  # the loss of a text
             named, found = self._found(replace(entry, name=MEAN_LOSS))
         self.shapes[found.address] = found, found.shape
         if found.address.startswith(UPDATE) and self.rule is None:
             reason = _("an update needs its optimizer")
             hint = _("say which: optimizer: {example}").format(example=EXAMPLE)
-            raise _Misfit(reason, hint=hint, error=InputError(
+            raise Misfit(reason, hint=hint, error=InputError(
                 reason, where=entry.source, expected=_("an optimizer"), hint=hint
             ))  # fmt: skip
         if found.address == LOSS and not self.target:
             reason = _("a loss needs a target")
             hint = _("say which token should come next: target")
-            raise _Misfit(reason, hint=hint, error=InputError(
+            raise Misfit(reason, hint=hint, error=InputError(
                 reason, where=entry.source, expected=_("a target"), hint=hint
             ))  # fmt: skip
         index = index_of(named, found.axes, found.shape, self.rows[0], self.known.model)
@@ -250,16 +239,16 @@ class _Matching:
             count = self.known.plan[found.address].attributes["count"]
             entry = marked_ids(entry, part, count)
         if not found.step:
-            turn = _fitted(entry, part, found, 1)
-            values = _turned(entry, turn, part)
-            yield 0, _claim(entry, found, values, 0, _tidied(index, found.shape))
+            turn = fitted(entry, part, found, 1)
+            values = turned(entry, turn, part)
+            yield 0, claim_of(entry, found, values, 0, tidied(index, found.shape))
             return
-        turn = _fitted(entry, part, found, len(self.rows))
-        arrays = _turned(entry, turn, part)
+        turn = fitted(entry, part, found, len(self.rows))
+        arrays = turned(entry, turn, part)
         for place, row in enumerate(self.rows):
-            cut = _cut(index, found, row)
-            if cut is not None:
-                yield place, _claim(entry, found, arrays, place, *cut)
+            places = cut(index, found, row)
+            if places is not None:
+                yield place, claim_of(entry, found, arrays, place, *places)
 
     def _found(self, entry: Entry) -> tuple[Named, Found]:
         """What the entry's name means; an index may also be part of a module's name."""
@@ -274,7 +263,7 @@ class _Matching:
         if found is None:
             reason = entry.problem or _("nothing here has this name")
             hint = None if entry.problem else self.known.hint(named.name or name)
-            raise _Misfit(reason, hint=hint, known=False)
+            raise Misfit(reason, hint=hint, known=False)
         return named, self._in_style(found, entry)
 
     def _in_style(self, found: Found, entry: Entry) -> Found:
@@ -290,7 +279,7 @@ class _Matching:
             ids = ids_of(values, known, entry.source, entry.claimed)
             return replace(entry, values=ids.astype(np.float64), slack=0.0)
         if values.dtype.kind == "O":
-            raise _Misfit(_("it holds text, not numbers"))
+            raise Misfit(_("it holds text, not numbers"))
         if values.dtype.kind in "iu":
             values = values.astype(np.float64)
         if found.address.startswith(COUNT):
@@ -331,121 +320,6 @@ def _masked(values: npt.NDArray[Any], entry: Entry, found: Found) -> npt.NDArray
             found="masked",
         )
     return np.where(np.isinf(values), ABSENT_AS[found.op], values)
-
-
-# ------------------------------------------------------------------ shapes
-
-
-@dataclass(frozen=True, slots=True)
-class _Arrays:
-    """Values, slack and the claimed entries, each with the axes (batch, *part)."""
-
-    values: npt.NDArray[Any]
-    slack: npt.NDArray[np.float64] | float
-    claimed: npt.NDArray[np.bool_] | None
-
-
-def _fitted(entry: Entry, part: Part, found: Found, batch: int) -> Turn | None:
-    """How the entry's array is turned; None for a single blank, which covers the whole part."""
-    shape = entry.values.shape
-    if not shape and entry.claimed is not None:
-        return None
-    excess = _excess(entry, part)
-    if excess:
-        shape = (shape[0] - excess,)
-    if found.step:
-        turn = turn_for(shape, part, found.style, batch, shared=found.address in SHARED)
-    else:
-        turn = as_it_is(shape, part)
-    if turn is None:
-        expected = str(part) if batch == 1 else f"batch {batch} × {part}"
-        hint = None
-        if found.address.startswith(WEIGHT) and shape == part.shape[::-1]:
-            hint = _("it fits when transposed")
-        reason = _("another shape: {expected} expected, {found} found").format(
-            expected=expected, found=sides(shape)
-        )
-        raise _Misfit(reason, hint=hint, error=ShapeError(
-            _("{name} has the wrong shape").format(name=entry.name),
-            where=entry.source, expected=expected, found=sides(shape), hint=hint,
-        ))  # fmt: skip
-    return turn
-
-
-def _excess(entry: Entry, part: Part) -> int:
-    """The number of blanks at the end of a row of cells beyond the entries of the part."""
-    if entry.claimed is None or entry.values.ndim != 1 or entry.format is not None:
-        return 0
-    size = int(np.prod(part.shape, dtype=np.int64))
-    over = len(entry.claimed) - size
-    return over if over > 0 and not entry.claimed[size:].any() else 0
-
-
-def _turned(entry: Entry, turn: Turn | None, part: Part) -> _Arrays:
-    if turn is None:
-        shape = (1, *part.shape)
-        return _Arrays(np.zeros(shape), 0.0, np.zeros(shape, np.bool_))
-    keep = slice(0, len(entry.values) - _excess(entry, part)) if entry.values.ndim else ()
-    slack, claimed = entry.slack, entry.claimed
-    return _Arrays(
-        turn(entry.values[keep]),
-        turn(slack[keep]) if isinstance(slack, np.ndarray) else slack,
-        None if claimed is None else turn(claimed[keep]),
-    )
-
-
-def _cut(index: Index, found: Found, row: Row) -> tuple[Index, Index] | None:
-    """The index in the row's own positions, and the slice of the part; None if all is padding."""
-    ours: list[int | slice] = []
-    take: list[int | slice] = []
-    for at, (axis, size) in enumerate(zip(found.axes, found.shape, strict=True)):
-        place = index[at] if at < len(index) else slice(0, size)
-        before, behind = row.padding(axis) or (0, 0)
-        first, last = before, size - behind
-        if isinstance(place, int):
-            if not first <= place < last:
-                return None
-            ours.append(place - first)
-            continue
-        start, stop = max(place.start, first), min(place.stop, last)
-        if start >= stop:
-            return None
-        ours.append(slice(start - first, stop - first))
-        take.append(slice(start - place.start, stop - place.start))
-    own = tuple(
-        size - sum(row.padding(axis) or ())
-        for axis, size in zip(found.axes, found.shape, strict=True)
-    )
-    return _tidied(tuple(ours), own), tuple(take)
-
-
-def _tidied(index: Index, shape: tuple[int, ...]) -> Index:
-    """The index without trailing places that take everything."""
-    places = list(index)
-    while places and places[-1] == slice(0, shape[len(places) - 1]):
-        places.pop()
-    return tuple(places)
-
-
-def _claim(
-    entry: Entry, found: Found, arrays: _Arrays, place: int, index: Index, take: Index = ()
-) -> Claim:
-    row = place if len(arrays.values) > 1 else 0  # a single row holds for the whole batch
-    slack = arrays.slack
-    claimed = None if arrays.claimed is None else arrays.claimed[(row, *take, ...)]
-    return Claim(
-        address=found.address,
-        index=index,
-        values=arrays.values[(row, *take, ...)],
-        name=entry.said or entry.name,
-        source=entry.source,
-        slack=slack[(row, *take, ...)] if isinstance(slack, np.ndarray) else slack,
-        claimed=None if claimed is None or claimed.all() else claimed,
-        format=entry.format,
-        kind=entry.kind,
-        given=entry.given,
-        read=entry.read,
-    )
 
 
 __all__ = ["match", "plan_for", "text_of"]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy.typing as npt
 
 from byhand.address import Index
-from byhand.checking.matches.names import BYHAND, CACHE, HUGGING_FACE, LENS
+from byhand.checking.matches.names import BYHAND, CACHE, HEADS_FIRST, HUGGING_FACE, LENS
 from byhand.language import _
 
 Layout = tuple[tuple[str, ...], ...]
@@ -111,10 +111,11 @@ def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _layouts(axes: tuple[str, ...], style: str, alone: bool) -> Iterator[Layout]:
     """The possible layouts, the likeliest first; a batch of one may have no axis."""
-    for layout in _orders(axes, style):
+    single = HUGGING_FACE if style == HEADS_FIRST else style  # the library always has a batch
+    for layout, other in zip(_orders(axes, style), _orders(axes, single), strict=True):
         yield ((BATCH, *layout[0]), *layout[1:]) if _rows(layout) else ((BATCH,), *layout)
         if alone:
-            yield layout
+            yield other
 
 
 def _rows(layout: Layout) -> bool:
@@ -135,4 +136,5 @@ def _orders(axes: tuple[str, ...], style: str) -> tuple[Layout, ...]:
         CACHE: (ours, apart, flat),
         LENS: (apart, (*apart, ()), rows, ours, flat),
         HUGGING_FACE: (flat, apart, ours, rows),
+        HEADS_FIRST: (flat, ours, apart, rows),
     }[style]

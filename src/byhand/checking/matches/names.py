@@ -40,6 +40,7 @@ from byhand.plan import GRAD, WEIGHT, Plan
 from byhand.spec import NormSpec
 
 BYHAND, LENS, HUGGING_FACE, CACHE = "byhand", "transformer_lens", "huggingface", "cache"
+HEADS_FIRST = "heads_first"
 COUNT = "count."
 AROUND = ("module.", "base_model.model.")  # prefixes that DataParallel and peft add to module names
 ENDINGS = (".output[0]", ".output.0", ".output")  # suffixes for a module's output
@@ -109,10 +110,16 @@ class Known:
                 continue
             plain = unwrapped(name.removesuffix(ending))
             if (address := self._steps.get(plain)) is not None:
-                return self._step(address, LENS if "hook_" in plain else HUGGING_FACE)
+                return self._step(address, LENS if "hook_" in plain else self._style(address))
             if ending and (found := self._step(plain, BYHAND)):
                 return found
         return self._past(unwrapped(name))
+
+    def _style(self, address: str) -> str:
+        """The order of axes that the library's module gives."""
+        family = MODULES.get(self.plan.spec.family)
+        normed = ".q_norm" in address or ".k_norm" in address
+        return HEADS_FIRST if normed and family and family.heads_first else HUGGING_FACE
 
     def _learned(self, name: str) -> Found | None:
         """The gradient of a step or weight, or what an optimizer makes of a weight."""

@@ -36,7 +36,7 @@ class Sublayers(Positions):
         table = self.table(
             node, "heads", "kv_heads", "d_head", "scale", "causal", "window", "bias", "packed",
             "out", "q_norm", "k_norm", "score_table", "queries", "nothing", "sinks", "cap", "norm",
-            "normed", "clip", "d_value", "latent", "relative", "after",
+            "normed", "turned_first", "clip", "d_value", "latent", "relative", "after",
         )  # fmt: skip
         scale, packed = table.get("scale"), table.get("packed")
         count = self.count(table, "heads") or 1
@@ -72,6 +72,7 @@ class Sublayers(Positions):
                 sinks=self.flag(table, "sinks", False),
                 cap=self.number(table, "cap"),
                 normed=self.word(table, "normed", "head", *NORMED),
+                turned_first=self.flag(table, "turned_first", False),
                 clip=self.number(table, "clip"),
                 d_value=self.count(table, "d_value"),
                 latent=self.latent(table.get("latent")),

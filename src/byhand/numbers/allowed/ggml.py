@@ -43,11 +43,21 @@ def entering(x: Range, stored: str | None) -> tuple[Range, Data | None]:
 
     Also, what a matrix with minima moves by besides, in units of its radius; None: nothing.
     """
+    stored = _coarsest(stored or "")
     if stored in PLAIN:
         return rounded(x, PLAIN[stored]), None
     if stored not in BLOCKS:
         return x, None
     return _in_blocks(x, BLOCKS[stored], stored in MINIMA)
+
+
+def _coarsest(stored: str) -> str:
+    """Of a matrix put together of several formats (Q8_0+F16), the one that rounds most."""
+    parts = stored.split("+")
+    packed = [part for part in parts if part in BLOCKS]
+    if packed:
+        return max(packed, key=lambda part: (BLOCKS[part], part in MINIMA))
+    return "BF16" if "BF16" in parts else "F16" if "F16" in parts else stored
 
 
 def rounded(x: Range, unit: Unit) -> Range:

@@ -7,6 +7,7 @@ GUARD bits.  So the work falls from layer to layer as the radius grows.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -107,6 +108,18 @@ class System(Enclosing):
         if x.ndim < 2:  # one number for each row
             return Enclosed(x.digits, hidden=hidden)
         return self.settled(x.digits, hidden=hidden)
+
+    def with_zeros(self, value: Any, places: Sequence[tuple[int, ...]]) -> Enclosed:
+        """The value with the entries at these places set to 0, which they are known to be."""
+        x = self.enclosed(value)
+        gone = x.approx != x.approx
+        for place in places:
+            gone[place] = True
+        digits = Digits(x.digits.engine.where(gone, 0.0, x.digits.limbs), x.digits.top)
+        if x.exact:
+            return Enclosed(digits, hidden=x.hidden)
+        zeros = gone | x.zeros if x.has_zeros else gone
+        return Enclosed(digits, lambda: x.ball, box=lambda: x.box, hidden=x.hidden, zeros=zeros)
 
     def scaled(self, x: Enclosed, factor: Constant) -> Enclosed:
         """x·c; radius |c|·rho plus ‖x‖ times the error of c."""
