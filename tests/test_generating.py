@@ -12,9 +12,11 @@ import pytest
 import torch
 import transformers
 
+import byhand
 from byhand import forward
 from byhand.errors import InputError, TextError, Undecided
 from byhand.evaluate import work_out
+from byhand.files import parse_model
 from byhand.generating import Generation, Sampling, generate
 from byhand.model import Model
 from byhand.models import open_model
@@ -33,6 +35,7 @@ from oracles.hand_set import dyadic
 
 WHOLE = {"first position": 0, "extra mask": False, "vocab": 3}
 CAUSAL = {**WHOLE, "causal": True}
+MATRICES = ("q", "k", "v", "out")
 
 
 def model_of(case: Case) -> Model:
@@ -375,3 +378,26 @@ def test_a_trained_model_writes_its_story(format: str) -> None:
     list(generation)
     assert generation.added == STORY
     assert generation.text == prompt + STORY
+
+
+@pytest.mark.parametrize(
+    "scaling",
+    ["{kind: longrope, length: 3, short_factors: [1, 1], long_factors: [9, 1/4]}",
+     "{kind: dynamic, factor: 9, length: 3}"],
+)  # fmt: skip
+@pytest.mark.parametrize("numbers", ["float64", "digits 9"])
+def test_keys_are_turned_anew_where_angles_depend_on_the_length(scaling: str, numbers: str) -> None:
+    """Each probability is that of the whole text, up to the length and beyond it."""
+    model = parse_model(f"""
+        vocabulary: [a, b, c]
+        model: {{d_model: 4, layers: 2, mlp: none, attention: {{heads: 1}}, position:
+                {{kind: rope, base: 7, scaling: {scaling}}}}}
+        weights: {{embed.token: [[1, 2/3, 0, 1], [0, 1, 1/2, 1], [1/3, 0, 1, -1]],
+            {", ".join(f"block.{at}.attn.{m}: identity" for at in "01" for m in MATRICES)}}}
+    """)
+    for prompt in ("a", "a b c b"):
+        written = prompt
+        for chosen in byhand.generate(model, prompt, count=5, numbers=numbers):
+            whole = byhand.trace(model, written, numbers="float64")["probs"][-1]
+            assert float(chosen.probability) == pytest.approx(whole.max(), abs=1e-9)
+            written += f" {chosen.token}"

@@ -59,6 +59,15 @@ class Scaling:
         """The angle per position of each pair; `length` counts positions from 0 to the last."""
         return _frequencies(self, base, width, length if self.kind in BY_LENGTH else 1)
 
+    def alike(self, one: int, other: int) -> bool:
+        """Whether texts of both lengths have the same angles."""
+        match self.kind:
+            case "dynamic":
+                return max(one, self.length) == max(other, self.length)
+            case "longrope":
+                return (one > self.length) == (other > self.length)
+        return True
+
     def angles(self, base: Fraction, width: int, length: int) -> tuple[Expression, ...]:
         """The same, worked out anew: `frequencies` keeps them for the layers that share them."""
         usual = [_usual(base, place, width) for place in range(width // 2)]

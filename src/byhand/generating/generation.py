@@ -92,6 +92,8 @@ class Generation(Iterator[Chosen], Shown):
         self._cache: dict[str, Worked] = {}  # the `given` of later plans, by address
         self._cached = 0  # tokens whose keys and values are in the cache
         self._causal = model.spec.causal
+        ropes = [block.attention.rotary for block in model.spec.blocks if block.attention]
+        self._scalings = {rope.scaling for rope in ropes if rope and rope.scaling}
         self._dice = sampling.dice() if sampling else None
         self._continuation = Continuation(model.vocabulary, self.prompt)
         self._rest = ""
@@ -167,13 +169,19 @@ class Generation(Iterator[Chosen], Shown):
             done = self._pass(tokens, wanted, cached=False)
         else:
             before = len(tokens) - 1
-            if before > self._cached:  # only their keys and values will be read
-                self._pass(tokens[:before], ())
+            if not self._alike(self._cached, len(tokens)):
+                self._cache, self._cached = {}, 0
+            if before > self._cached and self._alike(before, len(tokens)):
+                self._pass(tokens[:before], ())  # only their keys and values will be read
             done = self._pass(tokens, wanted)
         for name in wanted:
             if (missing := done[name].missing) is not None:
                 raise missing.error(name)
         return done
+
+    def _alike(self, one: int, other: int) -> bool:
+        """Whether RoPE turns keys alike in texts of both lengths."""
+        return all(scaling.alike(one, other) for scaling in self._scalings)
 
     def _revise(self, _plan: Plan) -> Revise | None:
         """What may replace the values of steps: nothing."""

@@ -96,6 +96,7 @@ class ProvenGeneration(Generation):
         times = 1 + min(full - len(tokens), self.last - len(tokens))
         alone = self._causal and self.source is None and self.segments is None
         alone = alone and not any(b.mlp and b.mlp.experts for b in self.model.spec.blocks)
+        alone = alone and self._alike(len(tokens), full)
         if not (alone and repeating.can_repeat(self.numbers)) or (
             times < FEWEST and full not in self._plans
         ):
