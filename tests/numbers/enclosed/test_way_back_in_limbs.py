@@ -281,7 +281,7 @@ def test_nothing_moves_the_share_of_one_expert_but_eps(alone: bool, eps: Fractio
 
 def test_digits_of_gradients_of_an_encoder_and_a_decoder_are_proven_by_limbs() -> None:
     drawn = vocabulary_models.drawn_model(5, 4)
-    own = open_model("tiny")
+    own: Any = open_model("tiny")
     letters = replace(own.vocabulary, tokens=tuple("abcde"))
     model = replace(own, spec=drawn.spec, weights=drawn.weights, vocabulary=letters,
                     text=None, output_words=None, dimensions={})  # fmt: skip
