@@ -200,8 +200,8 @@ def test_gradients_of_models_with_every_newer_field_contain_the_real_values(draw
     """Between them the two models have every operation of this room."""
     model = vocabulary_models.drawn_model(*drawn)
     source = None if model.source is None else len(model.source)
-    length, given = len(model.tokens), {"source": source, "segments": model.segments}
-    plan = adjoint(forward.plan(model.spec, length, losses=True, **given))
+    given: dict[str, Any] = {"source": source, "segments": model.segments}
+    plan = adjoint(forward.plan(model.spec, len(model.tokens), losses=True, **given))
     targets = tuple((token + 1) % model.spec.vocab for token in model.tokens)
     system = Limbs(90)
     ours, real = (
