@@ -58,7 +58,7 @@ class Sides:
                      for name, x in settings.items()}  # fmt: skip
             real = [np.where(side[1] == ABSENT, None, side[1]) for side in values]
             truth = getattr(learning, operation)(*real, **known)
-            truth = np.where(truth == 0, number(0), truth)  # a masked place is the integer 0
+            truth[truth == 0] = number(0)  # a masked place is the integer 0
         made = getattr(self.system, operation)(*(side[0] for side in values), **settings)
         return made, truth
 
