@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -224,3 +225,30 @@ def test_a_text_that_was_too_long_for_the_file_is_not_written_into_it() -> None:
     training = byhand.step("tiny", "a b c")  # two tokens are read, the third is a target
     assert training.new_model().text == "a b"
     assert evaluate.trace(training.new_model(), "a b", Exact(), losses=True).mean_loss is not None
+
+
+def test_a_step_reads_another_source_and_says_so(call: Call) -> None:
+    read: Any = {"source": "el perro blanco corre", "target": "white", "numbers": "float64"}
+    training = byhand.step("docs/examples/translator.yaml", "the", **read)
+    assert training.losses[0] == byhand.trace("docs/examples/translator.yaml", "the", **read).loss
+    shown = call("step", "docs/examples/translator.yaml", "the", "--source", read["source"])
+    assert f"source     {read['source']}\n" in shown.out
+    two = call("step", "docs/examples/translator.yaml", "the", "the", "--source", read["source"])
+    assert "nothing, beside several texts" in two.err
+
+
+def test_the_target_of_an_encoder_belongs_at_its_blank() -> None:
+    text = """
+        vocabulary: [hide, a, b]
+        model: {d_model: 1, layers: 1, mlp: none, attention: {d_head: 1, causal: false}}
+        weights: {embed.token: [[0], [1], [2]], block.0.attn.q: ones, block.0.attn.k: ones,
+                  block.0.attn.v: ones, block.0.attn.out: ones}
+    """
+    model = parse_model(text)
+    model = replace(model, blank=0, spec=replace(model.spec, in_place=True))
+    training = byhand.step(model, "a hide", target="b", numbers="float64")
+    assert training.batch.targets == (-1, 2)
+    trace = byhand.trace(model, "a hide", target="b", numbers="float64")
+    assert training.losses[0] == trace.mean_loss
+    with pytest.raises(byhand.ByhandError, match="the text has no blank"):
+        byhand.step(model, "a b", target="b")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Unpack
 
 from byhand import evaluate
 from byhand.api import as_model, as_word
-from byhand.batch import read_batch
+from byhand.batch import at_blanks, read_batch
 from byhand.errors import InputError
 from byhand.language import _
 from byhand.learning import Lesson, Training
@@ -28,6 +29,8 @@ def step(
     model: str | Path | Model,
     text: str | Iterable[str] | None = None,
     *,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     target: str | int | None = None,
     loss: str | None = None,
     prompt: int = 0,
@@ -52,7 +55,9 @@ def step(
     Each token of the `text` (or of several texts, a batch) should be followed by the next one, and
     the last by the `target`.  `loss` is "mean", over all positions, or "last", the last position's;
     unless told, it is the last one's of one text with a target.  The first `prompt` tokens of a
-    text are given, so predicting them does not count.
+    text are given, so predicting them does not count.  An encoder reads the `source` beside one
+    text, whose tokens are of the kinds `segments`.  Where a model says the word at each place, the
+    target is the word at the blanks, and the loss is theirs.
 
     The `optimizer` is "sgd", "momentum", "adam" or "adamw", with torch's rules and usual settings:
     `lr` 1/10 (adam and adamw: 1/1000), `momentum` 9/10, `betas` 0.9 and 0.999, `eps` 1e-8, `decay`
@@ -79,7 +84,16 @@ def step(
     ready = as_model(model)
     goal = as_word(ready, "target", target)
     return teach(
-        ready, texts, settings, chosen, target=goal, loss=loss, prompt=prompt, progress=progress
+        ready,
+        texts,
+        settings,
+        chosen,
+        source=source,
+        segments=segments,
+        target=goal,
+        loss=loss,
+        prompt=prompt,
+        progress=progress,
     )
 
 
@@ -89,6 +103,8 @@ def teach(
     settings: Settings,
     chosen: Chosen,
     *,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     target: str | None = None,
     loss: str | None = None,
     prompt: int = 0,
@@ -102,7 +118,14 @@ def teach(
     chosen.refuse_comparison(_("a training step is worked out in one kind of numbers"))
     rules = settings.rules
     lesson = read_lesson(
-        model, texts, target=target, loss=loss, prompt=prompt, dashes=chosen.dashes
+        model,
+        texts,
+        source=source,
+        segments=segments,
+        target=target,
+        loss=loss,
+        prompt=prompt,
+        dashes=chosen.dashes,
     )
     lesson.plan(rules[-1]).matching(wanted)
     system = numbers_for(model, chosen)
@@ -116,6 +139,8 @@ def read_lesson(
     model: Model,
     texts: Sequence[str] = (),
     *,
+    source: str | None = None,
+    segments: Sequence[int] | None = None,
     target: str | None = None,
     loss: str | None = None,
     prompt: int = 0,
@@ -126,20 +151,30 @@ def read_lesson(
     Each token should be followed by the next of its text, and the last by the `target`; without a
     target, the last token is only read as one.  `loss` is "mean", over all positions, or "last",
     the last position's of each text.  Unless told, it is the last one's of one text with a target.
+    Where a model says the word at each place, the target belongs at the blanks: only they count.
     """
     if loss is not None and loss not in LOSSES:
         raise does_not_fit("loss", ", ".join(LOSSES), loss, dashes)
     refuse_unless_whole("prompt", prompt, 0, 10**9, dashes)
     _refuse_unknown(model)
     if len(texts) > 1:
+        for name, given in (("source", source), ("segments", segments)):
+            if given is not None:
+                raise does_not_fit(name, _("nothing, beside several texts"), given, dashes)
         words = tuple(texts)
     else:
-        found = read(model, texts[0] if texts else None, target=target)
+        found = read(
+            model, texts[0] if texts else None, source=source, segments=segments, target=target
+        )
         words, target = (found.text,), found.target
     goal = None if target is None else model.outputs.id(target)
     batch = read_batch(model, words, target=goal, shifted=True, prompt=prompt)
     if len(texts) < 2:
-        batch = replace(batch, source=found.source)
+        kinds = None if found.segments is None else found.segments[: len(batch.tokens)]
+        batch = replace(batch, source=found.source, segments=kinds)
+    if model.in_place and goal is not None:
+        blanks = (at_blanks(model, model.read(each), goal) for each in words)
+        return Lesson(model, replace(batch, targets=tuple(chain.from_iterable(blanks))))
     last = loss == "last" or (loss is None and goal is not None and len(words) == 1 and not prompt)
     if last:  # of several texts, the mean
         return Lesson(model, batch.ends(), last=len(words) == 1)

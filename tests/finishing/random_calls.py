@@ -279,6 +279,7 @@ def _step(choosing: Choosing) -> Call:
     choosing.option("--only", choosing.random.choice(("update.norm", "update.*", "grad.*")), 0.15)
     choosing.option("--at", "update.norm[0]", 0.15)
     choosing.option("--out", "@new.yaml", 0.3)
+    _beside(choosing)
     choosing.numbers()
     choosing.flag("--json")
     _language(choosing)

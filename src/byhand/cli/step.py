@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from byhand.cli.choosing import DASHES, numbers_options
+from byhand.cli.choosing import DASHES, beside_options, numbers_options
 from byhand.cli.printing import talk
 from byhand.cli.speaking import MODEL, as_command, json_option, later, option
 from byhand.language import _
@@ -38,6 +38,7 @@ def _whole(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
 )
 @click.argument("model", metavar="MODEL")
 @click.argument("texts", metavar="[TEXT …]", nargs=-1)
+@beside_options
 @option("--target", "WORD", later("the word that should come next, after each text"))
 @option("--loss", "WHICH", later("mean: over all positions; last: of the last position alone"))
 @option("--prompt", "N", later("do not learn to predict the first N tokens"), callback=_whole)
@@ -80,6 +81,8 @@ def _whole(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
 def command(
     model: str,
     texts: tuple[str, ...],
+    source: str | None,
+    segments: Any,
     target: str | None,
     loss: str | None,
     prompt: Any,
@@ -121,6 +124,8 @@ def command(
             texts,
             how,
             chosen,
+            source=source,
+            segments=segments,
             target=target,
             loss=loss,
             prompt=0 if prompt is None else prompt,

@@ -88,7 +88,9 @@ def opening(training: Training) -> Title:
     shown = [words.printable(text) for text in texts[:MOST_TEXTS]]
     if more := len(texts) - len(shown):
         shown.append(_("{count} more").format(count=whole(more)))
-    facts = [(_("text") if len(texts) == 1 else _("texts"), " · ".join(shown))]
+    read = training.batch.source
+    facts = [] if read is None else [(_("source"), words.printable(read.text))]
+    facts.append((_("text") if len(texts) == 1 else _("texts"), " · ".join(shown)))
     if last.trace.target is not None:
         facts.append((_("target"), words.token_label(last.trace.answer(last.trace.target))))
     facts += [
