@@ -157,14 +157,14 @@ WRONG_CALLS: dict[str, tuple[list[str], str]] = {
   expected: byhand, transformer_lens, transformer_bridge, gpt2, llama, gpt_neox, huggingface, vllm, llama.cpp, mlx, flax, onnx, hf
   found: 'lama'
   hint: did you mean llama, llama.cpp, vllm?
-""",
+""",  # noqa: E501
     ),
     "names of a checkpoint that is none": (
         ["trace", "tiny", "--names", "hf"],
         """error: this model comes from no checkpoint, so it has no names of its own
   expected: byhand, transformer_lens, transformer_bridge, gpt2, llama, gpt_neox, huggingface, vllm, llama.cpp, mlx, flax, onnx
   found: hf
-""",
+""",  # noqa: E501
     ),
     "an unknown word": (
         ["trace", "journey", "the cat sut"],
