@@ -18,7 +18,7 @@ COMMANDS = (
     "trace, generate, check, prove, verify, explain, book, serve, step, train, models, count, "
     "selftest"
 )
-MODELS = f"a model file, the folder of a checkpoint, or one of {NAMES}"
+MODELS = f"a model file, the folder of a checkpoint, a .gguf file, or one of {NAMES}"
 
 WRONG_CALLS: dict[str, tuple[list[str], str]] = {
     "an unknown command": (
@@ -154,17 +154,17 @@ WRONG_CALLS: dict[str, tuple[list[str], str]] = {
     "an unknown style of names": (
         ["trace", "tiny", "--names", "lama"],
         """error: --names has a value that does not fit
-  expected: byhand, transformer_lens, transformer_bridge, gpt2, llama, gpt_neox, hf
+  expected: byhand, transformer_lens, transformer_bridge, gpt2, llama, gpt_neox, huggingface, vllm, llama.cpp, mlx, flax, onnx, hf
   found: 'lama'
-  hint: did you mean llama?
-""",
+  hint: did you mean llama, llama.cpp, vllm?
+""",  # noqa: E501
     ),
     "names of a checkpoint that is none": (
         ["trace", "tiny", "--names", "hf"],
         """error: this model comes from no checkpoint, so it has no names of its own
-  expected: byhand, transformer_lens, transformer_bridge, gpt2, llama, gpt_neox
+  expected: byhand, transformer_lens, transformer_bridge, gpt2, llama, gpt_neox, huggingface, vllm, llama.cpp, mlx, flax, onnx
   found: hf
-""",
+""",  # noqa: E501
     ),
     "an unknown word": (
         ["trace", "journey", "the cat sut"],

@@ -285,7 +285,7 @@ WRONG = {
     "no such model": (
         ["tinny", "--up-to", "2", "--next", "a"],
         """error: there is no model 'tinny'
-  expected: a model file, the folder of a checkpoint, or one of tiny, abc, abc-walkthrough, journey, minigpt-init, minigpt
+  expected: a model file, the folder of a checkpoint, a .gguf file, or one of tiny, abc, abc-walkthrough, journey, minigpt-init, minigpt
   found: tinny
   hint: did you mean tiny?
 """,  # noqa: E501

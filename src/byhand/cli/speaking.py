@@ -248,7 +248,8 @@ def as_text_command(short: str, about: str) -> Callable[[Callable[..., Any]], Co
 
 MODEL = {
     "MODEL": later(
-        "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
+        "a built-in model (see byhand models), a model file, the folder of a checkpoint, "
+        "or a .gguf file"
     )
 }
 TEXT = {"[TEXT]": later("the text; without it, the model's own")}

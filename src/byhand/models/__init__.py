@@ -109,9 +109,9 @@ def _checkpoint(path: Path) -> bool:
 
 
 def _find(name_or_path: str | Path) -> Path:
-    expected = _("a model file, the folder of a checkpoint, or one of {names}").format(
-        names=", ".join(_BUILT_IN)
-    )
+    expected = _(
+        "a model file, the folder of a checkpoint, a .gguf file, or one of {names}"
+    ).format(names=", ".join(_BUILT_IN))
     if not isinstance(name_or_path, str | PathLike):
         raise does_not_fit("model", expected, name_or_path)
     if name_or_path in _BUILT_IN:

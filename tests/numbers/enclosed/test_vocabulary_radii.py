@@ -103,3 +103,12 @@ def test_a_share_beside_a_sink_moves_with_its_score_and_with_the_sink(exact: boo
     also = contained(SYSTEM, mixed, TRUTH.mix(truth, ORACLE.admit(v)))
     assert used > (0.4 if exact else 0.8)
     assert also > (0.7 if exact else 0.8)
+
+
+def test_a_sink_that_is_not_exact_moves_the_share_of_an_exact_score() -> None:
+    """Its factor is that of two scores that err, so one alone uses nearly half of it."""
+    score, real = Enclosed(arithmetic.from_floats(np.array([[[-3.0]]]))[0]), [[[Fraction(-3)]]]
+    sinks, real_sinks = moved([0.0], -1)
+    made = SYSTEM.softmax(score, sinks=sinks)
+    truth = TRUTH.softmax(ORACLE.admit(np.array(real, object)), sinks=real_sinks)
+    assert 0.4 < contained(SYSTEM, made, truth) < 0.5

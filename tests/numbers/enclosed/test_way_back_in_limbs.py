@@ -58,7 +58,7 @@ class Sides:
                      for name, x in settings.items()}  # fmt: skip
             real = [np.where(side[1] == ABSENT, None, side[1]) for side in values]
             truth = getattr(learning, operation)(*real, **known)
-            truth = np.where(truth == 0, number(0), truth)  # a masked place is the integer 0
+            truth[truth == 0] = number(0)  # a masked place is the integer 0
         made = getattr(self.system, operation)(*(side[0] for side in values), **settings)
         return made, truth
 
@@ -200,8 +200,8 @@ def test_gradients_of_models_with_every_newer_field_contain_the_real_values(draw
     """Between them the two models have every operation of this room."""
     model = vocabulary_models.drawn_model(*drawn)
     source = None if model.source is None else len(model.source)
-    length, given = len(model.tokens), {"source": source, "segments": model.segments}
-    plan = adjoint(forward.plan(model.spec, length, losses=True, **given))
+    given: dict[str, Any] = {"source": source, "segments": model.segments}
+    plan = adjoint(forward.plan(model.spec, len(model.tokens), losses=True, **given))
     targets = tuple((token + 1) % model.spec.vocab for token in model.tokens)
     system = Limbs(90)
     ours, real = (
@@ -281,7 +281,7 @@ def test_nothing_moves_the_share_of_one_expert_but_eps(alone: bool, eps: Fractio
 
 def test_digits_of_gradients_of_an_encoder_and_a_decoder_are_proven_by_limbs() -> None:
     drawn = vocabulary_models.drawn_model(5, 4)
-    own = open_model("tiny")
+    own: Any = open_model("tiny")
     letters = replace(own.vocabulary, tokens=tuple("abcde"))
     model = replace(own, spec=drawn.spec, weights=drawn.weights, vocabulary=letters,
                     text=None, output_words=None, dimensions={})  # fmt: skip
