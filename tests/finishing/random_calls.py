@@ -151,8 +151,8 @@ def _text(choosing: Choosing, chance: float = 0.2) -> None:
 
 def _beside(choosing: Choosing) -> None:
     """What is read beside the text: refused by a model without an encoder or without segments."""
-    choosing.option("--source", choosing.said(), 0.05)
-    choosing.option("--segments", choosing.random.choice(("0,0", "0", "1 0", "x")), 0.03)
+    choosing.option("--source", choosing.said(), 0.03)
+    choosing.option("--segments", choosing.random.choice(("0,0", "0", "1 0", "x")), 0.02)
 
 
 def _language(choosing: Choosing) -> None:
@@ -175,7 +175,7 @@ def _trace(choosing: Choosing) -> Call:
     choosing.flag("--losses", 0.2)
     choosing.flag("--shapes", 0.08)
     choosing.option("--out", "@golden", 0.25)
-    choosing.option("--against", choosing.random.choice(("@odd.yaml", "@odd.yaml", "tiny")), 0.1)
+    choosing.option("--against", choosing.random.choice(("@odd.yaml", "@odd.yaml", "tiny")), 0.05)
     choosing.option("--names", choosing.random.choice(STYLES), 0.2)
     choosing.flag("--json")
     _beside(choosing)
