@@ -286,8 +286,8 @@ def test_a_text_too_long_says_how_long_it_may_be(byhand: Call) -> None:
         (
             ["trace", "--lang", "es", "tinny"],
             "error: no existe el modelo 'tinny'\n  se esperaba: un archivo de modelo, "
-            f"la carpeta de un checkpoint, un archivo .gguf, o uno de {NAMES}\n  se encontró: tinny\n"
-            "  pista: ¿quizá tiny?\n",
+            f"la carpeta de un checkpoint, un archivo .gguf, o uno de {NAMES}\n"
+            "  se encontró: tinny\n  pista: ¿quizá tiny?\n",
         ),
         (
             ["--lang=es", "trac"],
