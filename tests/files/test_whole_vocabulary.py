@@ -51,11 +51,12 @@ PLAIN = AttentionSpec(2, 4, 2, queries=False, score_table=True, alibi=True, noth
 PACKED = AttentionSpec(2, 4, 2, scale=HALF, packed="per_head")
 EXPERTS = MlpSpec(
     6, "quick_gelu", gated=True, hidden_bias=True, gate_bias=True, out_bias=True, experts=8,
-    chosen=2, normalised=False, router_bias=True, scoring="sigmoid", choice_bias=True, groups=4,
+    chosen=2, router_bias=True, scoring="sigmoid", choice_bias=True, groups=4,
     groups_chosen=2, group_rule="top2", share_scale=F(5, 2), share_eps=F(1, 10**20), shared=9,
     shared_gate=True, shared_bias=False, limit=F(7), hidden_plus=F(1),
 )  # fmt: skip
 RELU = MlpSpec(6)
+WHOLE = MlpSpec(6, experts=3, chosen=2, normalised=False)
 ENCODER = EncoderSpec(
     (BlockSpec(EACH, RELU, LAYER, LAYER, "post"),), vocab=9, context=12, position="sinusoidal",
     position_base=F(77), position_pairing="half", embed_scale=HALF, embed_norm=LAYER,
@@ -68,7 +69,7 @@ SPECS = (
             BlockSpec(WIDE, RELU, RMS, RMS, attn_after=RMS, mlp_after=RMS, add_scale=HALF,
                       cross=AttentionSpec(2, 4, 2, scale=HALF, causal=False), cross_norm=LAYER),
             BlockSpec(LATENT, EXPERTS, LAYER, parallel=True, one_norm=True),
-            BlockSpec(PLAIN, RELU, LAYER, BARE, from_norm=True),
+            BlockSpec(PLAIN, WHOLE, LAYER, BARE, from_norm=True),
             BlockSpec(TURNED, None, LAYER),
         ),
         position="sinusoidal", position_base=F(9), position_pairing="half", embed_scale=HALF,
