@@ -123,7 +123,7 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     assert caught.value.message == "there is no model 'tinny'"
     assert caught.value.hint == "did you mean tiny?"
     assert caught.value.expected == (
-        "a model file, the folder of a checkpoint, "
+        "a model file, the folder of a checkpoint, a .gguf file, "
         "or one of tiny, abc, abc-walkthrough, journey, minigpt-init, minigpt"
     )
 

@@ -56,11 +56,7 @@ EXPERTS = MlpSpec(
     shared_gate=True, shared_bias=False, limit=F(7), hidden_plus=F(1),
 )  # fmt: skip
 RELU = MlpSpec(6)
-<<<<<<< HEAD
 OF_ALL = MlpSpec(6, experts=3, chosen=1, normalised=False)
-=======
-WHOLE = MlpSpec(6, experts=3, chosen=2, normalised=False)
->>>>>>> qa
 ENCODER = EncoderSpec(
     (BlockSpec(EACH, RELU, LAYER, LAYER, "post"),), vocab=9, context=12, position="sinusoidal",
     position_base=F(77), position_pairing="half", embed_scale=HALF, embed_norm=LAYER,
@@ -73,13 +69,8 @@ SPECS = (
             BlockSpec(WIDE, RELU, RMS, RMS, attn_after=RMS, mlp_after=RMS, add_scale=HALF,
                       cross=AttentionSpec(2, 4, 2, scale=HALF, causal=False), cross_norm=LAYER),
             BlockSpec(LATENT, EXPERTS, LAYER, parallel=True, one_norm=True),
-<<<<<<< HEAD
             BlockSpec(PLAIN, RELU, LAYER, BARE, from_norm=True),
             BlockSpec(TURNED, OF_ALL, LAYER),
-=======
-            BlockSpec(PLAIN, WHOLE, LAYER, BARE, from_norm=True),
-            BlockSpec(TURNED, None, LAYER),
->>>>>>> qa
         ),
         position="sinusoidal", position_base=F(9), position_pairing="half", embed_scale=HALF,
         segments=2, embed_norm=LAYER, relative=RelativeSpec(8, 16), final_norm=RMS, tied=False,

@@ -181,6 +181,7 @@ class _Drawn:
         )
         shared = self.one_of((None, 2))
         scoring = self.one_of(("softmax", "sigmoid"))
+        normalised = self.maybe()
         return MlpSpec(
             **settings,
             experts=experts,
@@ -189,10 +190,10 @@ class _Drawn:
             groups_chosen=kept,
             group_rule=rule,
             scoring=scoring,
-            normalised=self.maybe(),
+            normalised=normalised,
             choice_bias=self.maybe(),
             share_scale=self.one_of((Fraction(1), Fraction(5, 2))),
-            share_eps=Fraction(self.one_of((0, 1)), 64) if scoring == "sigmoid" else Fraction(0),
+            share_eps=Fraction(self.one_of((0, normalised)) if scoring == "sigmoid" else 0, 64),
             shared=shared,
             shared_gate=shared is not None and turn % 4 == 0,
         )
