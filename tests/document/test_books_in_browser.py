@@ -20,28 +20,28 @@ import byhand
 from byhand.document.book import LEARNED, Page
 from byhand.tracing import Trace
 
-LEAST = {"abc-walkthrough": 18, LARGE: 40}  # numbers on the pages, where they are few
+LEAST = {"abc-walkthrough": 18, LARGE: 40, "humble": 60}  # numbers on the pages, where they are few
 LIKE_ANOTHER = ("tiny-es", "journey-es", "minigpt-init")  # in all but words and numbers
 PLACES = 20
-ELSEWHERE = ("tokens", "next", "target")  # ids, not numbers of the pass
+ELSEWHERE = ("tokens", "source", "next", "target")  # ids, not numbers of the pass
 
 
 @cache
 def trace_of(name: str) -> Trace:
-    return byhand.trace(checkpoint_sized() if name == LARGE else EDITIONS[name].model)
+    return byhand.trace(checkpoint_sized() if name == LARGE else EDITIONS[name].place)
 
 
 @cache
 def learned_of(name: str) -> Trace:
     """The losses and gradients that a book tells of."""
-    model = checkpoint_sized() if name == LARGE else EDITIONS[name].model
+    model = checkpoint_sized() if name == LARGE else EDITIONS[name].place
     return byhand.trace(model, losses=True, backward=True)
 
 
 @cache
 def step_of(name: str) -> Trace:
     """The training step that a book tells of."""
-    model = checkpoint_sized() if name == LARGE else EDITIONS[name].model
+    model = checkpoint_sized() if name == LARGE else EDITIONS[name].place
     return byhand.step(model, loss="mean").steps[0].trace
 
 
