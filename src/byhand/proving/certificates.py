@@ -41,7 +41,7 @@ LATER = (
     "shared_gate", "shared_bias", "limit", "hidden_plus", "attn_after", "mlp_after", "cross",
     "cross_norm", "one_norm", "from_norm", "add_scale", "position_pairing", "embed_norm",
     "embed_width", "segments", "head", "head_scale", "logit_scale", "logit_cap", "encoder",
-    "in_place", "first_row", "fixed_bias",
+    "in_place", "first_row", "fixed_bias", "turned_first",
 )  # fmt: skip
 NEVER = ("family",)  # what modules are called changes no number
 
@@ -126,10 +126,10 @@ def model_digest(model: Model) -> str:
     'e45e4096b0186d32'
     """
     digest = sha256()
-    spec = {one.name: getattr(model.spec, one.name) for one in fields(model.spec)}
+    spec = _plain(model.spec)
     del spec["name"]
     words = [list(model.vocabulary.tokens), list(model.outputs.tokens)]
-    for part in (_plain(spec), words, sorted(model.weights)):
+    for part in (spec, words, sorted(model.weights)):
         digest.update(_canonical(part).encode() + b"\n")
     for name in sorted(model.weights):
         digest.update(_canonical([name, list(model.weights[name].shape)]).encode() + b"\n")
