@@ -45,7 +45,7 @@ def books_tool() -> Any:
 
 
 EDITIONS = {each.name: each for each in books_tool().editions()}
-ALIKE = () if os.environ.get("BYHAND_LONG") else ("two-experts", "sink", "tiny-es")
+ALIKE = () if os.environ.get("BYHAND_LONG") else ("two-experts", "sink", "humble", "journey-es")
 NAMES = tuple(name for name in EDITIONS if name not in ALIKE)  # some books are like others
 LARGE = "large"
 

@@ -35,7 +35,7 @@ from oracles.arb_pass import VANISHING, ArbPass
 from oracles.architectures import Case, nasty, ordinary, spread
 
 LONG = bool(os.environ.get("BYHAND_LONG"))
-SMALL_PASSES = 900 if LONG else 16
+SMALL_PASSES = 900 if LONG else 12
 LARGER_PASSES = 10 if LONG else 1
 
 
