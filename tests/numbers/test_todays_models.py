@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from byhand.backward import adjoint
 from byhand.evaluate import work_out
 from byhand.numbers.allowed import Allowed
 from byhand.numbers.base import ABSENT, Numbers
@@ -141,3 +142,38 @@ def test_what_floats_give_is_allowed_line_by_line(precision: str) -> None:
             source=here.source, revise=judged,
         )  # fmt: skip
     assert max(worst) < 8
+
+
+OPS_BACK = (
+    "cap_back", "clamp_back", "sinks_back", "bucket_back", "expert_shares_back", "expert_dots",
+    "spread", "sum_experts", "expert_outer", "columns", "unmasked",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_gradients_that_floats_give_are_allowed_line_by_line(precision: str) -> None:
+    """And one that is a hundredth too large is not, in float32."""
+    allowed, floats = Allowed(precision), Floats(precision)
+    seen: dict[str, bool] = {}  # whether a planted mistake was seen in a line of the operation
+    for number in range(24):
+        here = case(number)
+        plan = adjoint(here.plan())
+        given = work_out(plan, here.weights, here.tokens, floats, target=here.target,
+                         source=here.source)  # fmt: skip
+
+        def judged(work: Worked, given: dict[str, Worked] = given) -> Worked:
+            step = work.step
+            if step.op in ("given", "argmax"):
+                return work
+            found = floats.entries(given[step.address].value)
+            claim = np.ma.filled(np.ma.asarray(found, dtype=float), 0.0)
+            assert allowed.judge(work.value, (), claim).possible, (step.address, step.op)
+            if step.op in OPS_BACK:
+                wrong = allowed.judge(work.value, (), claim * 1.01)
+                seen[step.op] = seen.get(step.op, False) or not wrong.possible
+            return Worked(step, allowed.overlay(work.value, (), claim), allowed)
+
+        work_out(plan, here.weights, here.tokens, allowed, target=here.target,
+                 source=here.source, revise=judged)  # fmt: skip
+    assert seen.keys() == {*OPS_BACK}
+    assert precision != "float32" or all(seen.values()), seen

@@ -29,28 +29,36 @@ class EachExpert:
         self.shape = shape
         self.dtype = dtype
         self._make = make
-        self._read: dict[int, list[tuple[Places, Data]]] = {}
+        self._read: dict[int, tuple[Places, Data]] = {}  # the rows that were read first
+        self._every: dict[int, Data] = {}  # all rows of an expert
 
     def rows(self, expert: int, places: Places = ALL) -> Data:
         """What an expert gives at some positions: (pos, width)."""
-        if "whole" in self.__dict__:
-            found: Data = self.whole[expert][places]
-        else:
-            found = self._make(expert, places)
-            self._read.setdefault(expert, []).append((places, found))
-        return found
+        if expert in self._read or expert in self._every or isinstance(places, slice):
+            found: Data = self._every_row(expert)[places]
+            return found
+        made = self._make(expert, places)
+        self._read[expert] = places, made
+        return made
 
-    @cached_property
-    def whole(self) -> Data:
-        """What all experts give at all positions.
+    def _every_row(self, expert: int) -> Data:
+        """What an expert gives at all positions.
 
         Rows that were read stay as they were: a product of fewer rows may round otherwise.
         """
-        found = np.stack([self._make(expert, ALL) for expert in range(len(self))])
-        for expert, read in self._read.items():
-            for places, rows in read:
-                found[expert][places] = rows
-        return found
+        if expert not in self._every:
+            found = self._make(expert, ALL)
+            if expert in self._read:
+                places, rows = self._read[expert]
+                found = found.copy()
+                found[places] = rows
+            self._every[expert] = found
+        return self._every[expert]
+
+    @cached_property
+    def whole(self) -> Data:
+        """What all experts give at all positions."""
+        return np.stack([self._every_row(expert) for expert in range(len(self))])
 
     def __len__(self) -> int:
         return self.shape[0]
