@@ -19,7 +19,10 @@ from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
 from byhand.numbers.tensors import Tensors
+from byhand.parameters import learned, parameters
+from byhand.plan import Plan
 from byhand.spec import ACTIVATIONS
+from byhand.weights import Tensor, Weights
 from byhand.worked import Worked
 from oracles.arb_pass import ArbPass
 from oracles.architectures import nasty
@@ -177,3 +180,28 @@ def test_gradients_that_floats_give_are_allowed_line_by_line(precision: str) -> 
                  source=here.source, revise=judged)  # fmt: skip
     assert seen.keys() == {*OPS_BACK}
     assert precision != "float32" or all(seen.values()), seen
+
+
+@pytest.mark.parametrize("number", MANY)
+def test_the_gradients_are_the_slope_of_the_loss_along_a_random_line(number: int) -> None:
+    """All weights at once: a wrong rule of the way back bends the line's slope."""
+    here, random = case(number), np.random.default_rng(number)
+    known = {p.name: random.normal(size=p.shape) * 0.7 for p in parameters(here.spec)}
+    along = {p.name: random.normal(size=p.shape) for p in learned(here.spec)}
+
+    def passed(plan: Plan, step: float = 0.0) -> dict[str, Worked]:
+        moved = {name: data + step * along.get(name, 0.0) for name, data in known.items()}
+        weights = Weights({name: Tensor(name, data) for name, data in moved.items()})
+        return work_out(plan, weights, here.tokens, Floats("float64"), target=here.target,
+                        source=here.source)  # fmt: skip
+
+    plan, small = adjoint(here.plan()), 1e-6
+    found = passed(plan)
+    told = sum(
+        float((np.asarray(found[plan.known[f"grad.weight.{name}"]].value) * line).sum())
+        for name, line in along.items()
+        if f"grad.weight.{name}" in plan.known
+    )
+    above, below = (float(passed(here.plan(), s)["loss"].value[0]) for s in (small, -small))
+    slope = (above - below) / (2 * small)
+    assert told == pytest.approx(slope, rel=2e-5, abs=2e-6)
