@@ -39,6 +39,7 @@ class Size:
 
 GPT2_SMALL = Size()
 LLAMA_1B = Size(16, 2048, 32, 8, 8192, 128_256, 8192)
+LLAMA_7B = Size(32, 4096, 32, 32, 11_008, 32_000, 4096)
 
 
 def gpt2(size: Size = GPT2_SMALL) -> ModelSpec:
@@ -75,19 +76,27 @@ def _inverse_root(width: int) -> Quotient:
     return Quotient(Number(Fraction(1)), Call("sqrt", Number(Fraction(width))))
 
 
-def random_model(spec: ModelSpec, *, trained: bool = False, seed: int = 0) -> Model:
-    """Weights as at the start of training; `trained`: spectra and outliers as after it.
+# Singular values of a trained 19-million Llama fall about like i^-p, counted from the largest, and
+# entries have a standard deviation of SIZE/√width; its stream grows from a length of 1 to 70.
+FALL = {"q": 0.45, "k": 0.4, "v": 0.12, "attn.out": 0.2, "mlp": 0.25, "embed": 0.35}
+SIZE, EMBEDDED = 0.69, 0.06
 
-    Trained matrices have a few directions far larger than the rest, here a power law with the same
-    sum of squares, and a few channels of the stream are a hundred times the others.
+
+def random_model(spec: ModelSpec, *, trained: bool | str = False, seed: int = 0) -> Model:
+    """Weights as at the start of training; `trained`: spectra and sizes measured after it.
+
+    "outliers" are harder than any that were measured: a few directions far larger than the rest,
+    and a few channels of the stream a hundred times the others.
     """
     rng = np.random.default_rng(seed)
     tensors: dict[str, Tensor] = {}
     for parameter in parameters(spec):
         if parameter.kind == "matrix":
             data = rng.standard_normal(parameter.shape, dtype=np.float32) * np.float32(STD)
-            if trained:
-                data = _as_trained(parameter.name, data, spec, rng)
+            if trained == "outliers":
+                data = _with_outliers(parameter.name, data, spec, rng)
+            elif trained:
+                data = _as_trained(parameter.name, data, spec)
         else:
             data = np.float32(STD) * rng.standard_normal(parameter.shape, dtype=np.float32)
             data += np.float32(parameter.kind == "gain")
@@ -95,7 +104,31 @@ def random_model(spec: ModelSpec, *, trained: bool = False, seed: int = 0) -> Mo
     return Model(spec, Weights(tensors), Ids(spec.vocab))
 
 
-def _as_trained(name: str, data: Any, spec: ModelSpec, rng: Any) -> Any:
+def _as_trained(name: str, data: Any, spec: ModelSpec) -> Any:
+    """The random matrix with other singular values, of the size of a trained one's."""
+    if name.endswith(".qkv"):
+        axis = 0 if spec.layout == "out_in" else 1
+        parts = np.split(data, 3, axis=axis)
+        made = [_fallen(part, FALL[kind]) for part, kind in zip(parts, "qkv", strict=True)]
+        return np.concatenate(made, axis) * np.float32(SIZE / spec.d_model**0.5)
+    if name.startswith("embed."):
+        return _fallen(data, FALL["embed"]) * np.float32(EMBEDDED)
+    ends = [end for end in ("attn.out", "q", "k", "v") if name.endswith("." + end)]
+    kind = ends[0] if ends else "mlp"
+    return _fallen(data, FALL[kind]) * np.float32(SIZE / spec.d_model**0.5)
+
+
+def _fallen(data: Any, power: float) -> Any:
+    """Of a standard deviation of 1, with singular values that fall with this power."""
+    tall = data if data.shape[0] >= data.shape[1] else data.T
+    left, values, right = np.linalg.svd(tall.T @ tall, hermitian=True)
+    share = np.arange(1, tall.shape[1] + 1) ** -power
+    share /= np.sqrt((share**2).mean())
+    turned = tall @ (left * (share * (tall.shape[0] / values) ** 0.5)) @ right
+    return (turned if tall is data else turned.T).astype(np.float32)
+
+
+def _with_outliers(name: str, data: Any, spec: ModelSpec, rng: Any) -> Any:
     if name.startswith("embed."):
         data[:, :OUTLIERS] *= LARGER
         return data
@@ -122,7 +155,7 @@ class Plain:
         self.torch: Any = torch
         self.spec, self.kind, self.device = model.spec, getattr(torch, format), device
         self.w = {
-            name: torch.from_numpy(np.array(tensor.data)).to(device, self.kind)
+            name: torch.from_numpy(np.array(tensor.data, np.float32)).to(device, self.kind)
             for name, tensor in model.weights.items()
         }
 

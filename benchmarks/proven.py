@@ -1,8 +1,9 @@
 """Certified passes beside plain ones: the cost of a proof, and its growth.
 
-One process, one thread, the two passes timed in turn.  Weights are sliced and their norms certified
-once for each model; that is reported separately.  `--record` writes the table of docs/proven.md,
-`--plot` its curves.
+One process, one thread, the processor time of the two passes measured in turn.  Weights are sliced
+and their norms certified once for each model; that is reported separately.  `--record` writes the
+table of docs/proven.md, `--plot` its curves.  `--checkpoint FOLDER` adds a trained Llama, and
+this file as its text; `--steps` adds the passes with rules for each step alone, the cross-check.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, log2
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -25,12 +26,14 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 from benchmarks.large import Plain, Size, gpt2, random_model, some_ids  # noqa: E402
+from byhand import forward  # noqa: E402
 from byhand.evaluate import Admitted, prepare, work_out  # noqa: E402
 from byhand.model import Model  # noqa: E402
+from byhand.models import open_model  # noqa: E402
 from byhand.numbers.enclosed.limbs.operations import Limbs  # noqa: E402
-from byhand.spec import ModelSpec  # noqa: E402
 
 LENGTH, ROUNDS = 32, 7
+START = 100  # bits of the first attempt
 POINT = ("grows", "size", "seconds", "bits")
 Row = dict[str, Any]
 RADIUS = 1e-12  # radius to which every logit is certified
@@ -45,12 +48,12 @@ class Certified:
     model: Model
     length: int = LENGTH
     device: str | None = None
+    ids: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.ids = some_ids(self.model.spec, self.length)
-        self.text = " ".join(map(str, self.ids))
+        self.ids = self.ids or some_ids(self.model.spec, self.length)
         self.numbers = Limbs(64, self.device)
-        self.plan = prepare(self.model, self.text, self.numbers, only=ASKED).plan
+        self.plan = forward.plan(self.model.spec, self.length).only(ASKED)
         self.weights = Admitted(self.model.weights, self.numbers)
 
     def run(self, bits: int) -> dict[str, Any]:
@@ -88,25 +91,27 @@ class Certified:
 
 
 def in_turn(*works: Callable[[], object], rounds: int = ROUNDS) -> list[list[float]]:
-    """The seconds of each in every round, in turn."""
+    """The processor seconds of each in every round, in turn."""
     times: list[list[float]] = [[] for _work in works]
     for _round in range(rounds):
         for work, found in zip(works, times, strict=True):
-            start = perf_counter()
+            start = process_time()
             work()
-            found.append(perf_counter() - start)
+            found.append(process_time() - start)
     return times
 
 
-def against_torch(name: str, spec: ModelSpec, *, trained: bool) -> tuple[Certified, Row]:
+def against_torch(name: str, model: Model, ids: list[int] | None = None) -> tuple[Certified, Row]:
     """One line of the table, and the model."""
-    model = random_model(spec, trained=trained)
     plain = Plain(model)
     exactly = Plain(model, "float64")
-    case = Certified(model)
-    start = perf_counter()
-    bits = case.precision()
-    search = perf_counter() - start
+    case = Certified(model, ids=ids or [])
+    start = process_time()
+    case.run(START)
+    prepared = process_time() - start
+    bits = case.precision(START)
+    if "--steps" in sys.argv[1:]:
+        step_by_step(name, case, plain, bits)
     steps = case.run(bits)
     distance = float(np.abs(case.middles(steps) - exactly.logits(case.ids).numpy()).max())
     times = in_turn(lambda: case.run(bits), lambda: plain.logits(case.ids))
@@ -123,11 +128,31 @@ def against_torch(name: str, spec: ModelSpec, *, trained: bool) -> tuple[Certifi
     }
     print(
         f"  {', '.join(f'{key} {value}' for key, value in row.items())}; float64 is within"
-        f" {distance:.0e}; with slicing, norms and the search for the precision {search:.0f} s;"
+        f" {distance:.0e}; slicing, norms and the first pass {prepared:.0f} s;"
         f" {getrusage(RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB",
         flush=True,
     )
     return case, row
+
+
+def step_by_step(name: str, case: Certified, plain: Plain, bits: int) -> None:
+    """The same radius by the rules for each step alone; both have logits in common."""
+    along, numbers = case.run(bits), case.numbers
+    case.numbers = numbers.step_by_step()
+    needed = case.precision(bits)
+    steps = case.run(needed)
+    apart = np.abs(case.middles(steps) - case.middles(along)).max()
+    assert apart <= 2.0 ** (1 + max(case.radius(steps), case.radius(along))) + 1e-12
+    times = in_turn(lambda: case.run(needed), lambda: plain.logits(case.ids), rounds=3)
+    ratio = median(a / b for a, b in zip(*times, strict=True))
+    print(f"  {name}, step by step: bits {needed}, ratio {ratio:.1f}", flush=True)
+    case.numbers = numbers
+
+
+def text_of(model: Model) -> list[int]:
+    """The tokens of this file's beginning."""
+    words = Path(__file__).read_text("utf-8")[:600]
+    return list(prepare(model, words, Limbs(64)).tokens[:LENGTH])
 
 
 # ------------------------------------------------------------------ Arb
@@ -256,15 +281,20 @@ def main() -> None:
         draw_growth()
         return
     print(f"certified passes, {LENGTH} tokens, one thread, medians of {ROUNDS} rounds in turn")
-    case, first = against_torch("GPT-2 small, random", gpt2(), trained=False)
+    case, first = against_torch("GPT-2 small, random", random_model(gpt2()))
     arb = arb_pass(case, first["bits"])
     times = arb / float(first["certified"].split()[0])
     print(f"  the same in Arb's matrices: {arb:,.0f} s (a layer measured and scaled up), "
           f"{times:.0f} times as long", flush=True)  # fmt: skip
     del case
-    _case, second = against_torch("GPT-2 small, as trained", gpt2(), trained=True)
+    rows = [first]
+    for name, kind in (("as trained", True), ("with outliers", "outliers")):
+        rows.append(against_torch(f"GPT-2 small, {name}", random_model(gpt2(), trained=kind))[1])
+    if "--checkpoint" in sys.argv[1:]:
+        model = open_model(sys.argv[sys.argv.index("--checkpoint") + 1])
+        rows.append(against_torch("a trained Llama, 19 million", model, text_of(model))[1])
     if "--record" in sys.argv[1:]:
-        record = {"rows": [first, second], "arb": {"seconds": round(arb), "times": round(times)}}
+        record = {"rows": rows, "arb": {"seconds": round(arb), "times": round(times)}}
         (DOCS / "proven-cpu.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 

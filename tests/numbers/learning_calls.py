@@ -31,7 +31,7 @@ RATIONAL = (
     "clip_factor", "blend", "divide", "columns", "unmasked", "bucket_back", "sinks_back",
     "clamp_back", "sum_experts", "expert_outer", "expert_sums", "spread", "expert_dots",
 )  # fmt: skip
-NAMED = ("losses", "slope", "norm", "root_plus", "cap_back", "expert_shares_back")
+NAMED = ("losses", "logprobs", "slope", "norm", "root_plus", "cap_back", "expert_shares_back")
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,13 @@ def call(**given: Any) -> Arguments:
 def _losses(d: Drawn) -> Arguments:
     rows, columns = d.size(), d.size()
     return call(probs=d.shares(rows, columns), targets=d.targets(rows, columns))
+
+
+def _logprobs(d: Drawn) -> Arguments:
+    rows, columns = d.size(), d.size()
+    x = d.array(rows, columns)
+    x[abs(x) > 1000] = Fraction(5, 3)
+    return call(x=x, targets=d.targets(rows, columns))
 
 
 def _loss_back(d: Drawn) -> Arguments:
@@ -329,6 +336,7 @@ def _with_shares(d: Drawn, rows: int, experts: int, settings: dict[str, Any]) ->
 
 CALLS: dict[str, Callable[[Drawn], Arguments]] = {
     "losses": _losses,
+    "logprobs": _logprobs,
     "average": _average,
     "loss_back": _loss_back,
     "total": _alike("term_1", "term_2", "term_3"),

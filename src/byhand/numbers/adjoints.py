@@ -40,6 +40,10 @@ class Adjoints:
         """-ln probs[position, target], one for each position; ABSENT where it is UNCOUNTED."""
         self._not_here()
 
+    def logprobs(self, x: Array, targets: Sequence[int]) -> Array:
+        """ln of the share of e^x[position, target] in its row's sum; ABSENT where UNCOUNTED."""
+        self._not_here()
+
     def average(self, losses: Array) -> Array:
         """The mean of the losses that are not ABSENT: an array of one value, shape (1,)."""
         self._not_here()

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Never
 
 import numpy as np
 
+from byhand.display import Shown
 from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
@@ -77,7 +78,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Shown):
     """The next token after one position: the lowest id among the largest logits.
 
     >>> import byhand

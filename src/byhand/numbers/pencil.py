@@ -164,6 +164,7 @@ class Pencil(Numbers):
 
     # ------------------------------------------------------------------- learning
 
+    logprobs = _rounding("logprobs")
     average = _rounding("average")
     loss_back = _rounding("loss_back")
     total = _rounding("total")

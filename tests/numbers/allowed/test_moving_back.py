@@ -57,6 +57,7 @@ def norm_back(n: Any, x: Data, grad: Data) -> Any:
 
 OPERATIONS: dict[str, tuple[tuple[tuple[int, ...], ...], Operation]] = {
     "losses": ((ROWS,), lambda n, x: n.losses(n.softmax(x), TARGETS)),
+    "logprobs": ((ROWS,), lambda n, x: n.logprobs(x, TARGETS)),
     "average": (((4,),), lambda n, x: n.average(x)),
     "loss_back": ((ROWS,), lambda n, x: n.loss_back(n.softmax(x), TARGETS)),
     "loss_back of one": ((ROWS,), lambda n, x: n.loss_back(n.softmax(x), 3)),

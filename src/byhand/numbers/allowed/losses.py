@@ -57,6 +57,46 @@ class Losses(Rounding):
         return self._stored(mid, rad, usual)
 
     @quiet(all="ignore")
+    def logprobs(self, x: Array, targets: Sequence[int]) -> Range:
+        """x_t less the logarithm of the sum of exponentials, or the logarithm of a share.
+
+        Logits within r of these move ln Σ e^x by at most ln Σ p·e^r.
+        """
+        x, p = self._unrounded(x), self.precision.island
+        ids = np.asarray(targets)
+        away = ids == UNCOUNTED
+        rows, ids = np.arange(len(ids)), np.where(away, 0, ids)
+        logits, radius = wide(x.mid), x.radius()
+        most = logits.max(axis=-1)
+        powers = np.exp(logits - most[:, None])
+        total = powers.sum(axis=-1)
+        whole = most + np.log(total)
+        mid = (logits[rows, ids] - most) - np.log(total)
+        sizes = np.abs(mid) + 2 * (np.abs(logits[rows, ids]) + np.abs(most) + np.log(total))
+        unit, width = p.work.half, logits.shape[-1]
+        rad = sizes * (4 * unit + 8 * OWN) + np.abs(mid) * p.function + width * 2 * OWN
+        rad += _from_logits(self.precision, width)
+        usual = (
+            (np.abs(mid) + np.abs(whole)) * unit + 4 * unit + self.precision.store.half * TYPICAL
+        )
+        shares = powers / total[:, None]
+        if radius is not None:
+            with_most = np.log1p((shares * np.expm1(radius)).sum(axis=-1) * (1 + width * 2 * OWN))
+            rad += radius[rows, ids] + with_most
+        if x.usual is not None:
+            own = x.usual[rows, ids] * (1 - shares[rows, ids])
+            moved = np.sqrt(np.square(shares * x.usual).sum(axis=-1))
+            usual = np.hypot(usual, np.hypot(own, moved))
+        found = self._stored(mid, rad, usual)
+        if not away.any():
+            return found
+        for part in (found.mid, found.rad, found.usual):
+            assert part is not None
+            part[away] = 0.0
+        found.absent = away
+        return found
+
+    @quiet(all="ignore")
     def average(self, losses: Array) -> Range:
         """Added in the working format at the worst: some libraries do that even in 16 bits."""
         losses = self._read(losses)

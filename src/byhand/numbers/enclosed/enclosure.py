@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from byhand.display import Shown
 from byhand.errors import Undecided
 from byhand.language import _
 from byhand.numbers.base import Array, Numbers, nearest_float
@@ -31,7 +32,7 @@ SLACK = 2.0**-20  # far above the error of logarithms of floats
 
 
 @dataclass(frozen=True, slots=True)
-class Enclosure:
+class Enclosure(Shown):
     """The numbers within `rad` of `mid`: the real value is proven to be one of them.
 
     >>> third = Enclosure(Fraction(1, 3), Fraction(1, 10**7))
@@ -319,6 +320,13 @@ class Enclosing(Numbers):
     def missing(self, value: Array, digits: int) -> Logs:
         """How many bits each entry lacks to prove so many digits (see `bits_missing`)."""
         return bits_missing(*self.magnitudes(value), digits)
+
+    @abstractmethod
+    def in_floats(self, value: Array) -> tuple[Logs, Logs]:
+        """A float64 near each entry, and a bound of its distance from the real number.
+
+        The bound is infinite where nothing is known.  Masked entries are 0, at distance 0.
+        """
 
     @abstractmethod
     def apart(self, value: Array, floats: Logs) -> Apart:

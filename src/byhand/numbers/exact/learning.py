@@ -41,6 +41,11 @@ class Learning(System):
                 result[place] = within.loss(self.space, probs[place, target], row, target)
         return result
 
+    def logprobs(self, x: Array, targets: Sequence[int]) -> Array:
+        losses = self.losses(self.softmax(x), targets)
+        found = [loss if loss is ABSENT else loss.times(-ONE) for loss in losses]
+        return array(found, (len(targets),))
+
     def average(self, losses: Array) -> Array:
         counted = [loss for loss in losses if loss is not ABSENT]
         share, one = fmpq(1, len(counted)), self.space.plain(ONE)

@@ -38,6 +38,19 @@ class Learning(System):
         return result if counted.all() else np.ma.MaskedArray(result, mask=~counted)
 
     @quiet(all="ignore")
+    def logprobs(self, x: Array, targets: Sequence[int]) -> Array:
+        ids = np.asarray(targets)
+        counted = ids != UNCOUNTED
+        below = self._wide(x[counted])
+        below = below - below.max(axis=-1, keepdims=True)
+        own = below[np.arange(len(below)), ids[counted]]
+        result = self._room(len(ids))
+        result[:] = 0
+        result[counted] = own - np.log(np.exp(below).sum(axis=-1))
+        result = self._give(result, x)
+        return result if counted.all() else np.ma.MaskedArray(result, mask=~counted)
+
+    @quiet(all="ignore")
     def average(self, losses: Array) -> Array:
         counted = self._wide(np.ma.compressed(losses))
         return self._give(np.add.reduce(counted, keepdims=True) / len(counted), losses)

@@ -234,8 +234,7 @@ class Floats(Experts):
         queries: Sequence[int],
         keys: Sequence[int],
     ) -> Array:
-        result = self._room(len(q), len(queries), len(keys))
-        attention.dot_products(self._wide(q), self._wide(k), result)
+        result = self._dot_products(self._wide(q), self._wide(k))
         if scale is not None:
             result *= self._constant(scale)
         if cap is not None:
@@ -257,6 +256,10 @@ class Floats(Experts):
             np.copyto(result, 0, where=hidden)
         result = self._give(result, q, k, slopes, table, bias)
         return attention.masked(result, hidden, below=-np.inf)
+
+    def _dot_products(self, q: Data, k: Data) -> Data:
+        """(head, query, key) in new memory."""
+        return attention.dot_products(q, k, self._room(len(q), q.shape[1], k.shape[1]))
 
     def bucket_scores(self, table: Array, *, buckets: Sequence[Sequence[int]]) -> Array:
         rows = np.asarray(buckets, dtype=np.intp)

@@ -39,6 +39,14 @@ class Learning(System):
             return self._give(result, probs)
         return self._give_masked(result, ~counted, 0, probs)
 
+    def logprobs(self, x: Array, targets: Sequence[int]) -> Array:
+        ids, counted = self._ids(targets)
+        logs = self._wide(x).log_softmax(dim=-1)
+        own = logs.gather(-1, ids.clamp(min=0)[:, None])[:, 0]
+        if UNCOUNTED not in targets:
+            return self._give(own, x)
+        return self._give_masked(own, ~counted, 0, x)
+
     def average(self, losses: Array) -> Array:
         total = self._wide(losses).sum(dim=0, keepdim=True)
         count = (~losses.hidden).sum() if isinstance(losses, Masked) else len(losses)

@@ -54,6 +54,11 @@ class Learning(System):
         return ranges.surprise(list(self._balls(scores)[place]), target)
 
     @precisely
+    def logprobs(self, x: Array, targets: Sequence[int]) -> Array:
+        found = [x if x is ABSENT else -x for x in self.losses(self.softmax(x), targets)]
+        return objects(found, (len(targets),))
+
+    @precisely
     def average(self, losses: Array) -> Array:
         counted = [loss for loss in self._balls(losses) if loss is not ABSENT]
         return objects([sum(counted[1:], counted[0]) / len(counted)], (1,))

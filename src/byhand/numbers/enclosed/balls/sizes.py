@@ -8,7 +8,7 @@ ball itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor, isfinite, ldexp, log2
+from math import floor, inf, isfinite, ldexp, log2
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from byhand.numbers.enclosed.enclosure import (
 
 HALF = fmpq(1, 2)
 TINY, HUGE = arb(2) ** -1000, arb(2) ** 1000
+SMALLEST = -1000  # the binary exponent to which the sizes of tiny numbers are raised
 FARTHEST = 2**62  # the largest binary exponent in an array; larger ones are replaced by it
 
 
@@ -67,6 +68,15 @@ def _upward(man: int, exp: int) -> float:
     """man · 2^exp as a float64, rounded up; man is not negative."""
     more = max(man.bit_length() - 53, 0)
     return ldexp(float(-(-man >> more)), exp + more)
+
+
+def float_near(x: arb) -> tuple[float, float]:
+    """A float64 near the ball, and a bound of its distance from every number of the ball."""
+    if not x.is_finite() or not (abs(x.mid()) < HUGE and x.rad() < HUGE):
+        return 0.0, inf
+    near = float(x.mid())
+    size, exponent = map(int, (x - arb(near)).abs_upper().man_exp())
+    return near, 0.0 if size == 0 else _upward(size, max(exponent, SMALLEST - size.bit_length()))
 
 
 def magnitudes(x: arb) -> tuple[float, float]:

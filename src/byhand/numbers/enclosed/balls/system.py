@@ -17,6 +17,7 @@ from byhand.numbers.enclosed.balls.given import Given, narrow_ball
 from byhand.numbers.enclosed.balls.sizes import (
     apart_from,
     enclosure_of_ball,
+    float_near,
     magnitudes,
     missing,
 )
@@ -78,6 +79,12 @@ class System(Enclosing):
         balls = self._balls(value)
         lacking = [-np.inf if x is ABSENT else missing(x, digits) for x in balls.ravel()]
         return np.array(lacking, dtype=np.float64).reshape(balls.shape)
+
+    def in_floats(self, value: Array) -> tuple[Logs, Logs]:
+        balls = self._balls(value)
+        pairs = [(0.0, 0.0) if x is ABSENT else float_near(x) for x in balls.ravel()]
+        both = np.array(pairs, dtype=np.float64).reshape(*balls.shape, 2)
+        return both[..., 0], both[..., 1]
 
     def apart(self, value: Array, floats: Logs) -> Apart:
         with ctx.workprec(self.bits + SPARE):

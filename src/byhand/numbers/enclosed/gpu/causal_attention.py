@@ -76,7 +76,7 @@ def shares_program(given: RowInputs, keep: int, places: Any) -> RowResults:
 class DeferredShares(Enclosed):
     """Shares whose digits are worked out together with the mixing, or on demand."""
 
-    __slots__ = ("_dense", "inverse", "low", "powers", "visible")
+    __slots__ = ("_dense", "_near", "inverse", "low", "powers", "visible")
 
     def __init__(
         self,
@@ -94,6 +94,23 @@ class DeferredShares(Enclosed):
         self._ball: Any = lambda: length(self.box)
         self._parts = self._norms = self._approx = self._zeros = None
         self._dense: Digits | None = None
+        self._near: Array | None = None
+
+    @property
+    def slopes(self) -> Any:
+        """What works out how far attention's answer moves (`limbs.attention_moves`)."""
+        from byhand.numbers.enclosed.gpu.causal_moves import CausalSlopes, fits
+        from byhand.numbers.enclosed.limbs.attention_moves import Slopes
+
+        return CausalSlopes if fits(self) else Slopes
+
+    @property
+    def near(self) -> Array:
+        """The shares in floats (head, query, key), within 2^-51 of the digits; 0 where hidden."""
+        if self._near is None:
+            _digits = self.digits
+        assert self._near is not None
+        return self._near
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -138,7 +155,7 @@ class DeferredShares(Enclosed):
         if self._dense is None:
             room = self.powers.limbs.new_zeros((self.n + 1, *self.shape))
             self._laid_out(self.visible.dense(room), [])
-            self._dense = Digits(room[: self.n], self.top)
+            self._dense, self._near = Digits(room[: self.n], self.top), room[self.n]
         return self._dense
 
 

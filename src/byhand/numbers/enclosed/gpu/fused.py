@@ -42,11 +42,15 @@ def run(
     made = x.new_empty((limbs, x.shape[1]))
     between = x.new_empty((max(slots, 1), min(PIECE, x.shape[1])))
     try:
+        given = [x, made, between, *arrays]
+        begun = [kernels.ready(kernel, [*given, 0, 128, 4096]) for kernel in parts]
+        if not all(begun):
+            return None
         for start in range(0, x.shape[1], PIECE):
             count = min(PIECE, x.shape[1] - start)
             for kernel in parts:
                 kernel[(-(-count // BLOCK),)](
-                    x, made, between, *arrays, start, count, x.shape[1], enable_fp_fusion=False
+                    *given, start, count, x.shape[1], enable_fp_fusion=False
                 )
     except Exception as error:  # as in `kernels.run`
         kernels.give_up(error)

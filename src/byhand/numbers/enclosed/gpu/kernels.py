@@ -5,6 +5,9 @@ The array code of `limbs.array_code` runs once on `Recorded` rows and becomes a 
 arguments.  So a kernel depends only on the numbers of limbs and on where they go.  Where Triton is
 missing or cannot compile, a warning says so once and `run` returns None.  Then the array code
 itself is used: slower, with the same bits.
+
+Compiling takes longer than a pass.  `in_background`, kernels are compiled by other processes, and
+the array code is used as long as they are not ready.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ from __future__ import annotations
 import linecache
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -23,6 +28,8 @@ from typing import Any
 import numpy as np
 
 from byhand.language import _
+from byhand.numbers.enclosed.gpu import compiling
+from byhand.numbers.enclosed.gpu.decisions import Now, answers
 from byhand.numbers.enclosed.gpu.recording import Recorder, Row, Rows
 from byhand.numbers.enclosed.limbs.engine import Array, Recorded
 
@@ -111,6 +118,8 @@ def run(
     if plan.count:
         try:
             numbers = [plan.count, *powers, *plan.numbers]
+            if not ready(plan.kernel, [*arrays, made, *numbers]):
+                return None
             launch(plan.kernel, -(-plan.count // BLOCK), [*arrays, made], numbers)
         except Exception as error:  # Triton's compilers raise errors of many kinds
             give_up(error)
@@ -168,6 +177,48 @@ def launch(kernel: Any, programs: int, arrays: Sequence[Array], numbers: Sequenc
 _ready: dict[Any, Any] = {}
 
 
+# ------------------------------------------------------------------ compiling in the background
+
+
+_patience = [False]
+_compiling: dict[Any, Future[None]] = {}
+
+
+@contextmanager
+def in_background() -> Iterator[None]:
+    """Inside, passes do not wait for kernels, unless their decisions are noted."""
+    before, _patience[0] = _patience[0], True
+    try:
+        yield
+    finally:
+        _patience[0] = before
+
+
+def patient() -> bool:
+    """Whether kernels that are not compiled are to be done without."""
+    return _patience[0] and isinstance(answers(), Now)
+
+
+def ready(kernel: Any, arguments: Sequence[Any]) -> bool:
+    """Whether the kernel is to be launched; if not, it is being compiled."""
+    if kernel in _ready:
+        return True
+    if kernel not in _compiling:
+        if not patient():
+            return True
+        kinds = [str(one.dtype).rpartition(".")[2] if hasattr(one, "dtype") else one
+                 for one in arguments]  # fmt: skip
+        device = next(one.device for one in arguments if hasattr(one, "device"))
+        _compiling[kernel] = compiling.submit(_sources[kernel], kinds, device.index or 0)
+    if patient() and not _compiling[kernel].done():
+        return False
+    _compiling[kernel].exception()  # waits; an error comes again when the kernel is launched
+    return True
+
+
+_sources: dict[Any, str] = {}
+
+
 def _strides(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
     """How far the next entry is along each axis of the broadcast shape."""
     own = tuple(array.shape[1:])
@@ -205,19 +256,24 @@ def _kernel(*wanted: Any) -> Any:
 @lru_cache(4096)
 def compiled(source: str) -> Any:
     """The kernel of this source, compiled when it is first launched."""
+    arguments = source[source.index("(") + 1 : source.index(")")].split(", ")
+    # one kernel for all sizes and alignments: compiling takes longer than they save
+    made = specialised(
+        source, do_not_specialize=arguments, do_not_specialize_on_alignment=arguments
+    )
+    _sources[made] = source
+    return made
+
+
+def specialised(source: str, **settings: Any) -> Any:
+    """The kernel of this source; compiled for sizes and alignments but for the settings."""
     jit, language = import_module("triton").jit, import_module("triton.language")
     file = f"<byhand kernel {abs(hash(source)):x}>"
     # Triton reads the lines of a function there
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     names: dict[str, Any] = {"tl": language}
     exec(compile(source, file, "exec"), names)
-    arguments = source[source.index("(") + 1 : source.index(")")].split(", ")
-    # one kernel for all sizes and alignments: compiling takes longer than they save
-    return jit(
-        names["kernel"],
-        do_not_specialize=arguments,
-        do_not_specialize_on_alignment=arguments,
-    )
+    return jit(names[source[len("def ") : source.index("(")]], **settings)
 
 
 def source_of(

@@ -25,6 +25,7 @@ from byhand.numbers.enclosed.gpu.decisions import (
     Repeating,
     answered_by,
 )
+from byhand.numbers.enclosed.gpu.kernels import in_background
 from byhand.numbers.enclosed.limbs.prediction import LeadingTokens
 from byhand.numbers.enclosed.limbs.values import Enclosed, evaluated, lasting
 from byhand.numbers.enclosed.limbs.weights import Token
@@ -88,7 +89,8 @@ class RepeatedPass:
         self._ids.copy_(torch.tensor(list(tokens)))
         if not self._repeated():
             self.fallen_back += 1
-            return self._work(tokens)
+            with in_background():  # other numbers of limbs need other kernels
+                return self._work(tokens)
         return {
             address: replace(step, value=taken(step.value)) for address, step in self._made.items()
         }

@@ -48,6 +48,9 @@ class TorchEngine(Engine):
     def floats(self, array: Array) -> Array:
         return array.detach().to(torch.float64, copy=True)
 
+    def rough(self, array: Array) -> Array:
+        return array  # float32 may be cut to 10 bits there, and float64 is as fast
+
     def rint(self, array: Array, out: Array | None = None) -> Array:
         return torch.round(array, out=out)
 
@@ -194,6 +197,12 @@ class TorchEngine(Engine):
 
     def positive(self, array: Array) -> Array:
         return (array >= 0).to(torch.float64)
+
+    def cholesky(self, matrix: Array, more: float) -> Array | None:
+        shifted = matrix.clone()
+        shifted.diagonal().add_(more)
+        found, failed = torch.linalg.cholesky_ex(shifted)
+        return found if int(failed) == 0 and bool(torch.isfinite(found).all()) else None
 
     def contiguous(self, array: Array) -> Array:
         return array.contiguous()

@@ -111,7 +111,7 @@ REMEMBERED = 8
 
 def visible_keys_of(mask: Sequence[Sequence[bool]], heads: int, like: Array) -> VisibleKeys | None:
     """The visible keys; None if they are no prefix, queries are few, or kernels are missing."""
-    if len(mask) < FEWEST or not kernels.usable(like):
+    if len(mask) < FEWEST or not kernels.usable(like) or kernels.patient():
         return None
     key = id(mask), heads, str(like.device)
     if key not in _known:

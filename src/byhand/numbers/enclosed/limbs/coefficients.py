@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import exp as float_exp
 from math import log2
 from math import pi as float_pi
@@ -58,10 +59,7 @@ class Tabled:
 
     def last(self, low: int) -> int:
         """The last point of the table: beyond it, the function is less than 2^(low - 6)."""
-        j = 1
-        while self.tail((j + 0.49) / 2**STEP) > low - 6.01:
-            j += 1 + j // 64
-        return j
+        return _last_point(self, low)
 
     def terms(self, low: int, last: int) -> int:
         """How many terms leave less than 2^(low - 6) at every point."""
@@ -70,6 +68,14 @@ class Tabled:
         while self.rest(points, k).max() > low - 6:
             k += 1
         return k
+
+
+@lru_cache(256)
+def _last_point(function: Tabled, low: int) -> int:
+    j = 1
+    while function.tail((j + 0.49) / 2**STEP) > low - 6.01:
+        j += 1 + j // 64
+    return j
 
 
 # --------------------------------------------------------------------------------- e^(-x²/2)

@@ -112,4 +112,5 @@ def _exact_root(value: Fraction) -> Fraction | None:
 def _upward(integer: int, low: int) -> float:
     """A float not below integer·2^low."""
     extra = max(0, integer.bit_length() - 50)
-    return math.ldexp(float((integer >> extra) + 1), low + extra)
+    whole = integer >> extra
+    return math.ldexp(float(whole if whole << extra == integer else whole + 1), low + extra)

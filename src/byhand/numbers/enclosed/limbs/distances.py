@@ -20,7 +20,22 @@ from byhand.numbers.enclosed.limbs.radii import plus
 from byhand.numbers.enclosed.limbs.values import Enclosed
 
 LARGEST = 2.0**999  # the largest float that becomes digits
+LEAST = 2.0**-1000  # more than what rounding to the smallest floats may cost
 DOWN = 1 - 2.0**-48  # covers the few roundings of float64 below
+
+
+def floats_near(value: Enclosed) -> tuple[Any, Any]:
+    """A float near each entry, and a bound of its distance from every x of the entry's set."""
+    engine = value.digits.engine
+    near = np.array(engine.to_numpy(value.approx), dtype=np.float64)
+    radii = np.zeros(near.shape) if value.box is None else engine.to_numpy(value.box)
+    with np.errstate(over="ignore"):
+        radii = (radii + np.abs(near) * (2 * APPROX)) * (1 + 2.0**-48) + LEAST
+    if value.hidden is not None:
+        hidden = value.hidden
+        hidden = hidden if isinstance(hidden, np.ndarray) else engine.to_numpy(hidden)
+        near, radii = np.where(hidden, 0.0, near), np.where(hidden, 0.0, radii)
+    return near, radii
 
 
 def apart_from(value: Enclosed, floats: Any) -> Apart:

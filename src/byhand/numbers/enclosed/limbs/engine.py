@@ -113,6 +113,10 @@ class Engine(Elementwise):
         """A fresh float64 copy of an array of any float format: exact."""
 
     @abstractmethod
+    def rough(self, array: Array) -> Array:
+        """The array in float32, where its products are faster; else as it is."""
+
+    @abstractmethod
     def rint(self, array: Array, out: Array | None = None) -> Array:
         """The nearest integers, ties to even, as float64."""
 
@@ -163,6 +167,10 @@ class Engine(Elementwise):
         """
 
     @abstractmethod
+    def cholesky(self, matrix: Array, more: float) -> Array | None:
+        """The lower factor of matrix + more·I; None where the decomposition did not end."""
+
+    @abstractmethod
     def contiguous(self, array: Array) -> Array:
         """The array, entry after entry in memory."""
 
@@ -202,6 +210,13 @@ class NumPyEngine(Engine):
 
     def floats(self, array: Array) -> Array:
         return np.array(array, dtype=np.float64)
+
+    def rough(self, array: Array) -> Array:
+        return array.astype(np.float32)
+
+    def squares(self, array: Array) -> Array:
+        """Σ x² along the last axis, summed in any order."""
+        return _einsum("...i,...i->...", array, array)
 
     def rint(self, array: Array, out: Array | None = None) -> Array:
         return np.rint(array, out=out)
@@ -285,6 +300,15 @@ class NumPyEngine(Engine):
     def positive(self, array: Array) -> Array:
         return (array >= 0).astype(np.float64)
 
+    def cholesky(self, matrix: Array, more: float) -> Array | None:
+        shifted = np.array(matrix)
+        shifted[np.diag_indices(len(shifted))] += more
+        try:
+            found = np.linalg.cholesky(shifted)
+        except np.linalg.LinAlgError:
+            return None
+        return found if np.isfinite(found).all() else None
+
     def contiguous(self, array: Array) -> Array:
         return np.ascontiguousarray(array)
 
@@ -314,7 +338,7 @@ def register(kind: type, engine: Engine) -> None:
 
 def engine_of(array: Array) -> Engine:
     """The engine of an array's kind."""
-    if isinstance(array, np.ndarray | np.generic):
+    if type(array) is np.ndarray or isinstance(array, (np.ndarray, np.generic)):
         return NUMPY
     if isinstance(array, Recorded):
         engine: Engine = array.engine

@@ -36,6 +36,9 @@ class Learning(System):
     def losses(self, probs: Array, targets: Sequence[int]) -> Array:
         return text_losses.losses(self, self.enclosed(probs), targets)
 
+    def logprobs(self, x: Array, targets: Sequence[int]) -> Array:
+        return text_losses.logprobs(self, self.enclosed(x), targets)
+
     def average(self, losses: Array) -> Array:
         return text_losses.average(self.enclosed(losses))
 

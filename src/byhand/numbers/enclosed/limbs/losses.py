@@ -1,6 +1,7 @@
 """The losses of a text, their mean, and the gradient of the logits.
 
 losses       -ln p_t = ln Σ e^(x_j - shift) - (x_t - shift) from the logits, as `prediction.loss`.
+logprobs     the same with the other sign: the radii of the losses.
 average      the mean of the radii.
 loss_back    (p - 1 at the target)/n: the radius of p over n.  Positions that do not count are 0.
 """
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from byhand.numbers.adjoints import UNCOUNTED
-from byhand.numbers.enclosed.limbs import arithmetic, prediction
+from byhand.numbers.enclosed.limbs import arithmetic, attention, prediction
 from byhand.numbers.enclosed.limbs.arithmetic import QUOTIENT, WIDTH, Digits, without_empty_limbs
 from byhand.numbers.enclosed.limbs.radii import Bound, length, over, plus, total
 from byhand.numbers.enclosed.limbs.system import System
@@ -33,6 +34,15 @@ def losses(system: System, probs: Enclosed, targets: Sequence[int]) -> Enclosed:
     value = by_entry(Digits(made, parts.top), box)
     if len(counted) < len(targets):
         value.hidden = engine.constant(np.asarray(targets) == UNCOUNTED, like)
+    return value
+
+
+def logprobs(system: System, x: Enclosed, targets: Sequence[int]) -> Enclosed:
+    """ln p of the target of each position that counts: the losses with the other sign."""
+    found = losses(system, attention.softmax(system, x), targets)
+    box = None if found.exact else found.box
+    value = by_entry(arithmetic.negate(found.digits), box)
+    value.hidden = found.hidden
     return value
 
 

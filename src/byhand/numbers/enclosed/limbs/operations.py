@@ -17,7 +17,7 @@ The rules of larger operations have rooms of their own: `matrices`, `norms`, `po
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -43,25 +43,22 @@ from byhand.numbers.enclosed.limbs import (
     prediction,
     scores,
     slopes,
+    stream_points,
 )
 from byhand.numbers.enclosed.limbs import positions as places
 from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, without_empty_limbs
-from byhand.numbers.enclosed.limbs.distances import apart_from
+from byhand.numbers.enclosed.limbs.distances import apart_from, floats_near
 from byhand.numbers.enclosed.limbs.learning import Learning
+from byhand.numbers.enclosed.limbs.moves import SLOPES
 from byhand.numbers.enclosed.limbs.radii import Bound, plus, times
 from byhand.numbers.enclosed.limbs.values import Enclosed, entries_of
 from byhand.numbers.enclosed.limbs.weights import Weight, read_weight
 
-# The largest slope of each activation, rounded up: |f(x) - f(y)| <= slope·|x - y|.
-SLOPES = {
-    "relu": 1.0, "gelu": 1.1290, "gelu_tanh": 1.1291, "gelu_fast": 1.1291, "gelu_bloom": 1.1291,
-    "silu": 1.0999, "quick_gelu": 1.0999, "sigmoid": 0.25, "tanh": 1.0, "identity": 1.0,
-}  # fmt: skip
 WIDEST = {"sigmoid": 1.0, "tanh": 2.0}  # no two values are further apart
 
 
 class Limbs(Learning):
-    """Enclosures for models with float weights, in NumPy or torch.  `bits` is the finest grid."""
+    """Enclosures for models with float weights, in NumPy or torch.  `bits` is the stream's grid."""
 
     # ------------------------------------------------------------------- values in and out
 
@@ -89,6 +86,9 @@ class Limbs(Learning):
             middles, radii = (np.where(hidden, -math.inf, logs) for logs in (middles, radii))
         return middles, radii
 
+    def in_floats(self, value: Array) -> tuple[Logs, Logs]:
+        return floats_near(self.enclosed(value))
+
     def apart(self, value: Array, floats: Logs) -> Apart:
         return apart_from(self.enclosed(value), floats)
 
@@ -103,6 +103,18 @@ class Limbs(Learning):
 
     def stack(self, parts: Sequence[Array]) -> Array:
         return indexing.together([self.enclosed(part) for part in parts])
+
+    # ------------------------------------------------------------------- along the stream
+
+    def along_stream(
+        self, sublayer: Any, given: Mapping[str, Any], weights: Any
+    ) -> stream_points.Point | None:
+        """The point from which a sublayer is worked out (`stream_points`)."""
+        return stream_points.point_of(self, sublayer, given, weights)
+
+    def coarser(self, values: Iterable[Array]) -> Limbs:
+        """The same numbers, no finer than the radii of these rows ask for."""
+        return self.at(stream_points.bits_for(values, self.bits))
 
     # ------------------------------------------------------------------- embedding and sums
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from byhand.language import _
 from byhand.numbers.enclosed.limbs.arithmetic import (
     BALANCED,
@@ -34,7 +36,7 @@ from byhand.numbers.enclosed.limbs.products import (
     matmul,
     norm_with_room,
 )
-from byhand.numbers.enclosed.limbs.radii import length, plus, slack, times
+from byhand.numbers.enclosed.limbs.radii import plus, slack, times
 from byhand.numbers.enclosed.limbs.slices import check_columns
 
 
@@ -89,9 +91,10 @@ class Plan:
             return missing
 
         limbs = min(whole, max(2, -(-(top - low) // WIDTH)))
-        while limbs < whole and left_out(limbs) > tolerance:
-            limbs += 1
         error = left_out(limbs)
+        while limbs < whole and error > tolerance:
+            limbs += 1
+            error = left_out(limbs)
         if low > top - WIDTH * whole:
             error = plus(error, HALF * math.ldexp(1.0, low))
         steps: list[Step] = []
@@ -173,12 +176,9 @@ def multiply_pairs(x: Digits, y: Digits, low: int, *, largest: float, tolerance:
 def norms_of_limbs(engine: Any, x: Array, sides: list[Array]) -> tuple[list[float], list[float]]:
     """The largest row norm of each limb of x, and the largest column norm of each of the sides'."""
     if engine is NUMPY:
-        rows = [engine.largest(length(limb)) for limb in x]
-        columns = [
-            max(engine.largest(length(side[j], 1)) for side in sides)
-            for j in range(sides[0].shape[0])
-        ]
-        return rows, columns
+        rows = _largest_norms(x, "...ij,...ij->...i")
+        columns = [_largest_norms(side, "...ij,...ij->...j") for side in sides]
+        return rows.tolist(), np.maximum(*columns).tolist()
     deep = x.shape[-1]
     found = [engine.largest_of(engine.lengths(x, -1))]
     found += [engine.largest_of(engine.lengths(side, 2)) for side in sides]
@@ -186,6 +186,13 @@ def norms_of_limbs(engine: Any, x: Array, sides: list[Array]) -> tuple[list[floa
     n, m = x.shape[0], sides[0].shape[0]
     known = [norm * slack(deep + 4) for norm in known]
     return known[:n], [max(pair) for pair in zip(known[n : n + m], known[n + m :], strict=True)]
+
+
+def _largest_norms(limbs: Array, squares: str) -> Any:
+    """The largest norm of each limb's rows; limbs are integers, so squares keep within range."""
+    deep = limbs.shape[-1 if squares.endswith("->...i") else -2]
+    found = np.einsum(squares, limbs, limbs).reshape(limbs.shape[0], -1)
+    return np.sqrt(found.max(1, initial=0.0) * slack(deep)) * slack(1)
 
 
 def from_the_last(engine: Engine, side: Array) -> Array:

@@ -60,7 +60,7 @@ ROWS = 64  # rows of x worked out at a time on a processor, so that a tile's lim
 
 def norm_with_room(norm: float, room: float) -> float:
     """A norm of limbs with room: other tokens may fill a limb, but a full one hardly changes."""
-    return max(1.25 * norm, min(room * norm + 16.0, 2.0**24))
+    return max(1.25 * norm, min(room * norm + 16.0, 2.0**25))
 
 
 class WrongProduct(ByhandError):
@@ -92,6 +92,11 @@ def multiply_matrix(
     x is (rows, inputs), balanced.  `largest` bounds every |entry| of the exact result; `tolerance`
     is the error that pairs left out may add to an entry.
     """
+    if matrix.residues is not None:
+        made = matrix.residues.product(x, low, bias, largest)
+        if made is not None:
+            digits, error = made
+            return Product(without_empty_limbs(digits), error)
     if bias is None or bias.top <= x.top + matrix.top:
         return _Run(x, matrix, low, bias, largest, tolerance).product()
     product = _Run(x, matrix, low, None, largest, tolerance).product()  # the bias is too large
@@ -114,8 +119,7 @@ class _Run:
     ) -> None:
         self.engine = x.engine
         self.matrix = matrix
-        self.x = x
-        self.rows = x.shape[0]
+        self.x, self.rows = x, x.shape[0]
         self.top = x.top + matrix.top  # limb d of the sums weighs 2^(top - 22(d+1)); d = 0 is spare
         self.largest = largest
         self.norms = self._row_norms()
@@ -125,9 +129,10 @@ class _Run:
         # what is left out, at most `tolerance`, may be what the rest cancels
         self.low, self.count = self._grid(low, plus(largest, tolerance), whole)
         self.limbs = min(whole, max(2, -(-(self.top - self.low) // WIDTH)))
-        while self.limbs < whole and self._left_out(self.limbs) > tolerance:
-            self.limbs += 1
         self.error = self._left_out(self.limbs)
+        while self.limbs < whole and self.error > tolerance:
+            self.limbs += 1
+            self.error = self._left_out(self.limbs)
         if self.low > self.top - WIDTH * whole:
             self.error = plus(self.error, HALF * math.ldexp(1.0, self.low))
         self.bias = None

@@ -31,6 +31,7 @@ Bound = Any  # a float64 array (NumPy or torch), a float, or None: exactly zero
 
 TINY = 2.0**-1000  # what a product or quotient may have lost below the smallest float
 INFINITE = math.inf
+SMALL, LARGE = 2.0**-900, 2.0**900  # sums of squares within these lost nothing that counts
 
 
 def slack(roundings: int) -> float:
@@ -148,6 +149,11 @@ def length(bound: Any, axis: int = -1) -> Any:
     engine: Any = engine_of(bound)
     if engine is not NUMPY:
         return _length_elsewhere(engine, bound, axis)
+    if axis in (-1, bound.ndim - 1):
+        with np.errstate(over="ignore", invalid="ignore"):
+            whole = NUMPY.squares(bound)
+            if ((whole > SMALL) & (whole < LARGE)).all():  # what underflowed is far less than that
+                return np.sqrt(whole) * slack(bound.shape[axis] + 4)
     most = largest(abs(bound), axis)
     scale = engine.where((most > 0) & (most < INFINITE), most, 1.0)
     part = bound / (scale[..., None] if axis in (-1, bound.ndim - 1) else _expanded(scale, axis))

@@ -78,7 +78,7 @@ def scores(system: System, q: Enclosed, k: Enclosed, settings: Settings) -> Encl
     table = settings.table
     if table is not None:
         made = _sum(system, made, arithmetic.from_floats(table.floats[:, queries][:, :, keys])[0])
-    hidden = _hidden(settings.mask, made.digits)
+    hidden = hidden_keys(settings.mask, made.digits)
     if table is not None and table.hidden is not None:
         away = table.hidden[:, queries][:, :, keys]
         if away.any():
@@ -117,7 +117,7 @@ def _causal_scores(system: System, q: Enclosed, k: Enclosed, settings: Settings)
     steps = visible_keys_of(settings.mask, q.shape[0], q.digits.limbs)
     if steps is None:
         return None
-    hidden = _hidden(settings.mask, q.digits, (*q.shape[:2], k.shape[1]))
+    hidden = hidden_keys(settings.mask, q.digits, (*q.shape[:2], k.shape[1]))
     apart = apart_from_mean(k)[0]
     return causal_scores.scores(system, q, k, power, steps, lambda: _box_of(q, k), hidden, apart)
 
@@ -139,7 +139,7 @@ _masks: OrderedDict[Any, tuple[Any, Array]] = OrderedDict()
 REMEMBERED = 4  # masks; all layers of a kind have one
 
 
-def _hidden(
+def hidden_keys(
     mask: Sequence[Sequence[bool]], like: Digits, shape: tuple[int, ...] | None = None
 ) -> Array:
     """True where the mask hides a key, for each head; None where it hides nothing."""

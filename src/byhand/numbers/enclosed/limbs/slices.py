@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
+from byhand.numbers.enclosed.gpu.decisions import outside_the_pass
 from byhand.numbers.enclosed.limbs.arithmetic import BASE
 from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, engine_of
 from byhand.numbers.enclosed.limbs.radii import length
@@ -44,24 +45,40 @@ class Tile:
 
 
 class Matrix:
-    """A matrix (inputs, outputs) of floats as exact slices."""
+    """A matrix (inputs, outputs) of floats as exact slices, which are made when first needed.
 
-    def __init__(self, floats: Array) -> None:
-        engine = engine_of(floats)
+    On a device it may have residues, by which products are made instead (`gpu.residues`).
+    """
+
+    def __init__(self, floats: Array, residues: Any = None) -> None:
         self.inputs, self.outputs = map(int, floats.shape)
-        self.top = _top(_largest(floats))
-        width = COLUMNS if engine is NUMPY else COLUMNS_ELSEWHERE
-        parts = -(-self.outputs // width)
-        width = -(-self.outputs // parts)
-        self.tiles = tuple(
-            Tile(start, stop := min(start + width, self.outputs), self._cut(floats[:, start:stop]))
-            for start in range(0, self.outputs, width)
-        )
+        self.residues = residues
+        self.top = _top(_largest(floats)) if residues is None else residues.top
+        self._floats = floats
         self._column_norms: dict[int, float] = {}
-        self.checks = _checks_of(engine, self.tiles, floats)
         self.blocks = [
             slice(start, min(start + BLOCK, self.inputs)) for start in range(0, self.inputs, BLOCK)
         ]
+
+    @cached_property
+    def tiles(self) -> tuple[Tile, ...]:
+        """The columns, some after others, as slices."""
+        width = COLUMNS if engine_of(self._floats) is NUMPY else COLUMNS_ELSEWHERE
+        parts = -(-self.outputs // width)
+        width = -(-self.outputs // parts)
+
+        def tile(start: int) -> Tile:
+            stop = min(start + width, self.outputs)
+            return Tile(start, stop, self._cut(self._floats[:, start:stop]))
+
+        starts = range(0, self.outputs, width)
+        return outside_the_pass(lambda: tuple(tile(start) for start in starts))
+
+    @cached_property
+    def checks(self) -> Tile:
+        """The checksums of all tiles."""
+        tiles, engine = self.tiles, engine_of(self._floats)
+        return outside_the_pass(lambda: _checks_of(engine, tiles, self._floats))
 
     def column_norm(self, t: int) -> float:
         """A bound of the norm of every column of slice t."""

@@ -36,8 +36,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from byhand.numbers.enclosed.limbs.engine import engine_of
 from byhand.numbers.enclosed.limbs.radii import TINY, length, plus, root, slack, times
 
@@ -71,7 +69,7 @@ def spectral_norm(matrix: Any) -> float:
     deep, n = tall.shape
     whole = frobenius(tall)
     gram = tall.T @ tall
-    proven = _largest_eigenvalue(gram, whole * whole)
+    proven = largest_eigenvalue(gram, whole * whole)
     bound = whole
     if proven is not None:
         squared = plus(proven, times(deep * 2.0**-52, whole, whole), n * n * deep * TINY)
@@ -102,7 +100,7 @@ def spectral_norms(matrices: Any) -> Any:
     return engine.where(bound < whole, bound, whole)
 
 
-def _largest_eigenvalue(gram: Any, trace: float) -> float | None:
+def largest_eigenvalue(gram: Any, trace: float) -> float | None:
     """A bound of λ_max of the matrix whose lower triangle this is; it is nearly semidefinite."""
     n = gram.shape[0]
     rounding = (n + 2) * 2.0**-51  # above γ_(n+1)/(1 - γ_(n+1))
@@ -134,16 +132,4 @@ def _guess(gram: Any) -> float:
 
 def _decomposes(gram: Any, guess: float) -> bool:
     """Whether Cholesky runs to its end on guess·I - gram."""
-    if isinstance(gram, np.ndarray):
-        shifted = -gram
-        shifted[np.diag_indices(len(gram))] += guess
-        try:
-            factor = np.linalg.cholesky(shifted)
-        except np.linalg.LinAlgError:
-            return False
-        return bool(np.isfinite(factor).all())
-    torch = engine_of(gram).module
-    shifted = -gram
-    shifted.diagonal().add_(guess)
-    factor, failed = torch.linalg.cholesky_ex(shifted)
-    return int(failed) == 0 and bool(torch.isfinite(factor).all())
+    return engine_of(gram).cholesky(-gram, guess) is not None

@@ -50,6 +50,7 @@ class System(Enclosing):
                 found=str(bits),
             )
         self.bits = bits
+        self.along_the_stream = True  # sublayers from middles; False: step by step, the cross-check
         self.device: Any = None
         if device is not None:
             self.device = torch_devices().find_device(device)
@@ -63,6 +64,13 @@ class System(Enclosing):
         """The same system at another precision; they share admitted weights."""
         other = type(self)(bits)
         other.device = self.device
+        other.along_the_stream = self.along_the_stream
+        return other
+
+    def step_by_step(self) -> Self:
+        """The same system, where every step has a radius by its own rule alone."""
+        other = self.at(self.bits)
+        other.along_the_stream = False
         return other
 
     def grid(self, radius: Bound, width: int = 1, finest: int | None = None) -> int:

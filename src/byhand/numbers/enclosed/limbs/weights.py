@@ -17,6 +17,7 @@ from byhand.errors import InputError
 from byhand.language import _
 from byhand.numbers.base import ABSENT
 from byhand.numbers.enclosed.gpu.decisions import Now, answers, outside_the_pass
+from byhand.numbers.enclosed.limbs import kept_bounds
 from byhand.numbers.enclosed.limbs.arithmetic import (
     WIDTH,
     Digits,
@@ -63,14 +64,24 @@ class Weight:
         self.ndim = len(self.shape)
         self.roundings = 0  # of each of `floats`; 0: they are the weights
         self._made: dict[Any, Any] = {}
+        self._host: Any = None  # the same in the memory of this machine, until it is hashed
+        self._digest: str | None = None
+        kept_bounds.register(self)
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         if key not in self._made:
-            self._made[key] = outside_the_pass(make)
+            self._made[key] = outside_the_pass(lambda: kept_bounds.once(self, key, make))
         return self._made[key]
+
+    @property
+    def digest(self) -> str | None:
+        """The hash of the entries, where bounds of them may be kept."""
+        if self._host is not None:
+            self._digest, self._host = kept_bounds.digest_of(self._host), None
+        return self._digest
 
     def part(self, place: int) -> Weight:
         """The weight at this place of the first axis: the matrix of one expert."""
@@ -137,7 +148,16 @@ class Weight:
 
     def matrix(self, layout: str) -> Matrix:
         """The whole matrix as slices, (inputs, outputs)."""
-        made: Matrix = self._once(("matrix", layout), lambda: Matrix(self._oriented(layout)))
+
+        def make() -> Matrix:
+            floats = self._oriented(layout)
+            if not by_residues(floats):
+                return Matrix(floats)
+            from byhand.numbers.enclosed.gpu.residues import ResidueMatrix
+
+            return Matrix(floats, ResidueMatrix(floats.T, *self._once("grid", self._grid)))
+
+        made: Matrix = self._once(("matrix", layout), make)
         return made
 
     def head_matrix(self, layout: str, head: int, width: int) -> Matrix:
@@ -226,6 +246,11 @@ class Weight:
         return float(self._once(("norm", layout, places, gain), make))
 
 
+def by_residues(floats: Array) -> bool:
+    """Whether products with these weights are made by residues: on a GPU."""
+    return not isinstance(floats, np.ndarray) and bool(floats.is_cuda)
+
+
 class PlusOne(Weight):
     """1 + w for each entry of a weight."""
 
@@ -233,6 +258,11 @@ class PlusOne(Weight):
         super().__init__(engine_of(weight.floats).floats(weight.floats) + 1.0)
         self.roundings = 1
         self._weight = weight
+
+    @property
+    def digest(self) -> str | None:
+        """That of the weight, told from it."""
+        return None if self._weight.digest is None else "1+" + self._weight.digest
 
     @property
     def digits(self) -> Digits:
@@ -267,13 +297,16 @@ def read_weight(data: Any, device: Any = None) -> Weight:
         if array.dtype.kind not in "fV" or array.dtype.itemsize > np.dtype(np.float64).itemsize:
             array = np.array([_float(entry) for entry in array.flat]).reshape(array.shape)
         data = array
+    host = data if isinstance(data, np.ndarray) else None
     if device is not None:
         moved = torch_devices().from_numpy(data) if isinstance(data, np.ndarray) else data
         data = moved.to(device)
     _check(data)  # on the device, where that is faster
     if hidden is not None and not hidden.any():
         hidden = None
-    return Weight(data, hidden)
+    made = Weight(data, hidden)
+    made._host = host
+    return made
 
 
 def torch_devices() -> Any:
