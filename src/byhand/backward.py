@@ -145,7 +145,7 @@ def _beside(b: ReverseSheet, step: Step, grad: str) -> None:
 
 def _join(b: ReverseSheet, step: Step, grad: str) -> None:
     raise InputError(
-        _("there is no backward pass through a cache"), hint=_("work the whole text out at once")
+        _("the backward pass cannot go through a cache"), hint=_("work out the whole text at once")
     )
 
 

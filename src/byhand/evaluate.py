@@ -6,14 +6,15 @@ model + text + numbers → Job (a plan, tokens, what is asked for) → Trace
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from byhand import forward
+from byhand import forward, stream_passes
 from byhand.backward import adjoint
 from byhand.batch import at_blanks, read_batch
 from byhand.errors import ByhandError, ShapeError, Undecided
@@ -22,7 +23,7 @@ from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers, Unknown
 from byhand.parameters import size_of
 from byhand.passes import no_key
-from byhand.plan import GRAD, SCORES, WEIGHT, Plan, Step
+from byhand.plan import GRAD, LOGPROBS, SCORES, WEIGHT, Plan, Step
 from byhand.reading import Source, read
 from byhand.tracing import Trace
 from byhand.weights import Tensor, Weights
@@ -124,6 +125,7 @@ def prepare(
     segments: Sequence[int] | None = None,
     target: str | None = None,
     losses: bool = False,
+    logprobs: bool = False,
     backward: bool = False,
     only: Iterable[str] = (),
     at: Iterable[str] = (),
@@ -133,10 +135,11 @@ def prepare(
 
     Without a text, the model's own is taken; without numbers, exact ones.  The `source` is what an
     encoder reads, `segments` the kind of each token.  A target asks for the loss.  `losses` asks
-    for the losses at all positions, against the text shifted by one, and for their mean.
-    `backward` asks for the gradients of the mean loss, if there is one, else of the loss; without a
-    target it asks for losses too.  `only` asks for steps, `at` for steps together with what they
-    read.  Who asks for `grad.…` or `losses` by name has asked for them.
+    for the losses at all positions, against the text shifted by one, and for their mean; `logprobs`
+    for the logarithms of the probabilities of the same tokens.  `backward` asks for the gradients
+    of the mean loss, if there is one, else of the loss; without a target it asks for losses too.
+    `only` asks for steps, `at` for steps together with what they read.  Who asks for `grad.…` or
+    `losses` by name has asked for them.
     """
     only, at = tuple(only), tuple(at)
     backward = backward or any(name.startswith(GRAD) for name in (*only, *at))
@@ -144,7 +147,9 @@ def prepare(
     found = read(model, text, source=source, segments=segments, target=target)
     goal = None if found.target is None else model.outputs.id(found.target)
     losses = losses or (backward and goal is None)
-    targets = read_batch(model, (found.text,), target=goal).targets if losses else None
+    logprobs = logprobs or not {*LOGPROBS}.isdisjoint((*only, *at))
+    wanted = losses or logprobs
+    targets = read_batch(model, (found.text,), target=goal).targets if wanted else None
     if model.in_place and goal is not None:  # the loss is that of the words at the blanks
         targets = targets or at_blanks(model, found.tokens, goal)
         goal, losses = None, True
@@ -154,6 +159,7 @@ def prepare(
         **found.beside,
         target=goal is not None,
         losses=losses,
+        logprobs=logprobs,
         head_outputs=head_outputs,
     )
     if backward:
@@ -235,12 +241,20 @@ def work_out(
     step, once it is worked out or given; later steps read the new value.
     """
     ids = {"tokens": tuple(tokens), "source": source, "target": target, "targets": targets}
+    if given is None and revise is None and stream_passes.fits(numbers):
+        whole = weights if isinstance(weights, Admitted) else Admitted(weights, numbers)
+        run = stream_passes.Run(partial(work_out, given={}), whole, numbers, progress, ids)
+        return run.along(plan, keep, sink, lasting=whole is weights)
     instead = {plan[address].address: value for address, value in (given or {}).items()}
     admitted = weights if isinstance(weights, Admitted) else Admitted(weights, numbers)
     done: dict[str, Worked] = {}
     check_reach(plan, admitted.weights)
     last_reader = {read: step.address for step in plan for read in step.reads}
+    coming = iter([] if admitted is weights else _as_read(plan))
     for step in plan:
+        for _weight in (name for name in step.reads if name.startswith(WEIGHT)):
+            if (then := next(coming, None)) is not None:
+                admitted.weights[then].expect()
         if progress:
             progress(step)
         if step.address in instead:
@@ -261,6 +275,12 @@ def work_out(
             elif keep is not None and address not in keep:
                 done.pop(address, None)
     return done
+
+
+def _as_read(plan: Plan) -> Iterator[str]:
+    """The weights that each read should have read ahead: those of the read after it."""
+    reads = [read for step in plan for read in step.reads if read.startswith(WEIGHT)]
+    yield from (read.removeprefix(WEIGHT) for read in reads[1:])
 
 
 def _work_out_step(
@@ -335,7 +355,7 @@ def _check_reach(step: Step, weights: Weights) -> None:
 
 def _given(step: Step, value: Any, numbers: Numbers) -> Worked:
     if isinstance(value, Worked):
-        return Worked(step, value.value, numbers)
+        return Worked(step, value.value, numbers, missing=value.missing)
     data = np.asarray(value)
     if data.shape != step.shape:
         raise ShapeError(
@@ -391,6 +411,7 @@ class Admitted:
             raise
 
     def drop(self, name: str) -> None:
-        """Forgets the admitted values of a weight."""
+        """Forgets the admitted values of a weight, and the memory its file takes."""
         self.values.pop(name, None)
         self._tables.pop(name, None)
+        self.weights[name].release()

@@ -36,6 +36,7 @@ def plan(
     mask: Mask | None = None,
     target: bool = False,
     losses: bool = False,
+    logprobs: bool = False,
     head_outputs: bool = False,
     segments: Sequence[int] | None = None,
     source: int | None = None,
@@ -46,18 +47,19 @@ def plan(
     there unless given.  `mask`, True where a query may look at a key, is added to each block's
     causal mask.  All of it is data, so caches and padding need no pass of their own.  `target` asks
     for the loss at the last position, `losses` for those at all positions and their mean,
-    `head_outputs` for each head's own part of the attention output.  `segments` is the kind of each
-    token, and `source` counts the tokens of an encoder's text, where the model has these.
+    `logprobs` for the logarithm of the probability of each next token, `head_outputs` for each
+    head's own part of the attention output.  `segments` is the kind of each token, and `source`
+    counts the tokens of an encoder's text, where the model has these.
     """
     places = tuple(range(past, past + length)) if positions is None else tuple(positions)
     allowed = None if mask is None else tuple(map(tuple, mask))
     kinds = None if segments is None else tuple(segments)
     run = Pass(spec, length, places, allowed, head_outputs, past, kinds, source)
-    return _plan(run, target, losses)
+    return _plan(run, target, losses, logprobs)
 
 
 @lru_cache(maxsize=8)
-def _plan(run: Pass, target: bool, losses: bool) -> Plan:
+def _plan(run: Pass, target: bool, losses: bool, logprobs: bool) -> Plan:
     """The plan of a pass, cached: a plan never changes, so texts of one length share it."""
     spec, length, past = run.spec, run.length, run.past
     w = Sheet(pos=length, query=length, key=past + length, past=past)
@@ -73,8 +75,13 @@ def _plan(run: Pass, target: bool, losses: bool) -> Plan:
         w.line("target", "given", "text → id", ())
         reads = {"probs": "probs", "target": "target"}
         w.line("loss", "loss", "-ln probs[last, target]", ("one",), reads)
-    if losses:
+    if losses or logprobs:
         w.line("targets", "given", "text → the ids that should come", ("pos",))
+    if logprobs:
+        reads = {"x": "logits", "targets": "targets"}
+        w.line("logprobs", "logprobs", "logits[pos, target] - ln Σ e^logits", ("pos",), reads)
+        w.also("token_logprobs", "logprobs")
+    if losses:
         reads = {"probs": "probs", "targets": "targets"}
         w.line("losses", "losses", "-ln probs[pos, target]", ("pos",), reads)
         w.line("mean_loss", "average", "mean(losses)", ("one",), {"losses": "losses"})

@@ -18,6 +18,8 @@ from byhand.language import _
 from byhand.spec import ModelSpec
 
 WEIGHT = "weight."
+LOGPROBS = ("logprobs", "token_logprobs")  # the logarithms of the next tokens' probabilities
+STANDINGS = ("ranks", "margins", "entropies")  # what claims say beside them; no steps of the plan
 SCORES = ("scores", "table_scores")  # the operations that make attention scores
 GRAD = "grad."  # before the name of a step or a weight: the gradient of the loss with respect to it
 

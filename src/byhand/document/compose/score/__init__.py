@@ -1,0 +1,5 @@
+"""Scored texts as a report: each engine's errors, what they look like, where to look next."""
+
+from byhand.document.compose.score.reporting import report, sections, title
+
+__all__ = ["report", "sections", "title"]

@@ -1,0 +1,1 @@
+"""Corpora: many texts scored by several workers, into shards that survive kills."""

@@ -1,0 +1,356 @@
+"""Matching: each logged text beside the sample it belongs to, and what differs between them.
+
+Ids are compared where the log has them, else the texts of tokens.  Values are taken as far as the
+tokens are the same: what follows another token has another context, so it is left out and said.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from byhand.language import _
+from byhand.scoring.logs.findings import Finding
+from byhand.scoring.logs.log import Floats, Log, LoggedText
+from byhand.scoring.logs.odd_values import odd_values
+from byhand.scoring.logs.spelling import Spelling, octets_of
+from byhand.scoring.samples import Sample
+from byhand.tokens import Tokenizer
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """What an engine logged for the scored tokens of a sample; NaN where it logged nothing.
+
+    `best` is the token that the engine holds for the likeliest, -1 where the log does not say.
+    """
+
+    engine: str
+    sample: Sample
+    logprobs: Floats
+    findings: tuple[Finding, ...] = ()
+    best: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The texts of a log that belong to samples, and what is odd about the log as a whole."""
+
+    matched: tuple[Matched, ...]
+    findings: tuple[Finding, ...]
+
+    def __iter__(self) -> Iterator[Matched]:
+        return iter(self.matched)
+
+    def __len__(self) -> int:
+        return len(self.matched)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How a logged text lies on a sample: token i of the log is token i + offset of the sample."""
+
+    offset: int
+    common: int  # how many tokens of the log are the sample's, from its first one on
+    text: LoggedText
+    sample: Sample
+    number: int  # of the sample
+
+    @property
+    def complete(self) -> bool:
+        return self.common == len(self.text) and self.offset >= 0
+
+    @property
+    def quality(self) -> tuple[bool, int]:
+        return self.complete, self.common
+
+
+def match(log: Log, samples: Sequence[Sample], tokenizer: Tokenizer) -> Matching:
+    """The texts of the log, each with the sample that it fits, in the order of the samples."""
+    return _Matcher(log, samples, Spelling(tokenizer)).matching()
+
+
+class _Matcher:
+    def __init__(self, log: Log, samples: Sequence[Sample], spelling: Spelling) -> None:
+        self.log, self.samples, self.spelling = log, samples, spelling
+        self.by_ids: dict[tuple[int, ...], list[int]] = {}
+        self.by_name: dict[str, int] = {}
+        for place, sample in enumerate(samples):
+            self.by_ids.setdefault(sample.ids, []).append(place)
+            self.by_name.setdefault(sample.name, place)
+        self.tails: dict[int, dict[tuple[int, ...], list[int]]] = {}
+        self.found: dict[int, tuple[int, Matched]] = {}  # sample → place in the log, what it says
+        self.findings: list[Finding] = list(log.findings)
+
+    def matching(self) -> Matching:
+        """Every text of the log in turn."""
+        for place, text in enumerate(self.log.texts):
+            if not text.given.any():
+                self.findings += text.findings
+                continue
+            fit = self._fit(place, text)
+            if fit is None:
+                self._unknown(text)
+                continue
+            self._keep(place, fit)
+        self._order()
+        self._missing()
+        ordered = [self.found[place][1] for place in sorted(self.found)]
+        return Matching(tuple(ordered), tuple(self.findings))
+
+    # ------------------------------------------------------------------ which sample
+
+    def _fit(self, place: int, text: LoggedText) -> _Fit | None:
+        """The best fit: the same ids, else the longest beginning, with names and places asked."""
+        for candidate in self._same(text):
+            if candidate not in self.found:
+                return self._lay(text, candidate)
+        named = self.by_name.get(text.name)
+        likely = [named] if named is not None else []
+        if place < len(self.samples) and len(self.samples) == len(self.log.texts):
+            likely.append(place)
+        same = list(self._same(text))
+        for candidate in [*same, *likely]:
+            fit = self._lay(text, candidate)
+            if fit.complete:
+                return fit
+        others = [n for n in range(len(self.samples)) if n not in self.found]
+        fits = [self._lay(text, n) for n in [*likely, *others]]
+        best = max(fits, key=lambda fit: fit.quality, default=None)
+        if best is None:
+            return None
+        if best.complete or (likely and fits[0].common >= best.common // 2):
+            return best if best.complete else fits[0]
+        enough = best.common >= max(2, min(len(text), len(best.sample.ids)) // 4)
+        return best if enough or self._same_text(best) else None
+
+    def _same(self, text: LoggedText) -> Iterator[int]:
+        """The samples with the ids of the text: all of them, their beginning, or their end."""
+        if text.ids is None:
+            return
+        yield from self.by_ids.get(text.ids, ())
+        if text.whole:
+            for length in sorted({len(sample.ids) for sample in self.samples}, reverse=True):
+                if length < len(text.ids):
+                    yield from self.by_ids.get(text.ids[:length], ())
+            return
+        count = len(text.ids)
+        if count not in self.tails:
+            tails: dict[tuple[int, ...], list[int]] = {}
+            for place, sample in enumerate(self.samples):
+                if len(sample.ids) > count:
+                    tails.setdefault(sample.ids[-count:], []).append(place)
+            self.tails[count] = tails
+        yield from self.tails[count].get(text.ids, ())
+
+    def _lay(self, text: LoggedText, number: int) -> _Fit:
+        """The text on a sample, at the offset at which most of its tokens are the sample's."""
+        sample = self.samples[number]
+        offsets: tuple[int, ...]
+        if text.whole:
+            offsets = (0, 1, -1)
+        else:
+            offsets = (len(sample.ids) - len(text), sample.first)
+        fits = [
+            _Fit(offset, self._common(text, sample, offset), text, sample, number)
+            for offset in offsets
+            if offset < len(sample.ids) and (text.whole or offset > 0)
+        ]
+        nothing = _Fit(0, 0, text, sample, number)
+        return max(fits, key=lambda fit: fit.common, default=nothing)
+
+    def _common(self, text: LoggedText, sample: Sample, offset: int) -> int:
+        """How many tokens agree from the beginning on; those beyond the sample do not count."""
+        start = max(0, -offset)
+        end = min(len(text), len(sample.ids) - offset)
+        for place in range(start, end):
+            if not self._agrees(text, place, sample.ids[place + offset]):
+                return place
+        return len(text) if end < len(text) else end  # what follows the sample is no matter
+
+    def _agrees(self, text: LoggedText, place: int, id: int) -> bool:
+        if text.ids is not None:
+            return text.ids[place] == id
+        assert text.pieces is not None
+        return self.spelling.agrees(text.pieces[place], id)
+
+    def _same_text(self, fit: _Fit) -> bool:
+        """Whether the two are one text, cut into other tokens."""
+        said = [fit.text.text or ""]
+        if fit.text.pieces is not None:
+            said.append(octets_of(fit.text.pieces).decode("utf-8", "replace"))
+        own = _letters(self.spelling.tokenizer.decode(fit.sample.ids))
+        return any(own.endswith(_letters(each)) and _letters(each) for each in said)
+
+    # ------------------------------------------------------------------ what is kept
+
+    def _keep(self, place: int, fit: _Fit) -> None:
+        number = fit.number
+        matched = Matched(
+            self.log.engine,
+            fit.sample,
+            _values(fit),
+            tuple(
+                replace(found, where=found.where or fit.sample.name)
+                for found in (*fit.text.findings, *odd_values(fit.text), *self._differences(fit))
+            ),
+            tuple(_best(fit)),
+        )
+        if number not in self.found:
+            self.found[number] = place, matched
+            return
+        before = self.found[number][1]
+        both = np.isfinite(before.logprobs) & np.isfinite(matched.logprobs)
+        apart = np.abs(before.logprobs - matched.logprobs)[both].max(initial=0)
+        self.findings.append(
+            Finding(
+                "duplicate",
+                _("A text stands in the log twice; the first one was taken."),
+                _("largest difference of the two {value:.3g}").format(value=apart),
+                fit.sample.name,
+            )
+        )
+
+    def _differences(self, fit: _Fit) -> Iterator[Finding]:
+        """Where the tokens of the log are not those of the sample."""
+        text, sample = fit.text, fit.sample
+        if fit.offset == 1 and text.whole and fit.common:
+            yield Finding(
+                "no first token",
+                _("The log lacks the first token; whether the engine read it is open."),
+                _("first token {token}").format(token=self.spelling.text(sample.ids[0])),
+                sample.name,
+                0,
+            )
+        if fit.offset == -1 and text.whole:
+            yield Finding(
+                "another first token",
+                _("The engine read one token more at the beginning, so every context is another."),
+                _("it read {token} first").format(token=self._token(text, 0)),
+                sample.name,
+                0,
+            )
+        if not fit.complete and fit.common < len(text) and fit.offset >= 0:
+            yield self._first_difference(fit)
+        elif fit.offset + len(text) < len(sample.ids):
+            yield Finding(
+                "missing tokens",
+                _("The log ends before the text does."),
+                _("{count} of {all} tokens").format(
+                    count=fit.offset + len(text), all=len(sample.ids)
+                ),
+                sample.name,
+                fit.offset + len(text),
+            )
+
+    def _first_difference(self, fit: _Fit) -> Finding:
+        text, sample = fit.text, fit.sample
+        at = fit.common + fit.offset
+        rest, own = len(text) - fit.common, len(sample.ids) - at
+        for count in range(1, min(own - rest, 64) + 1 if own > rest else 0):
+            later = range(min(rest, own - count))
+            if all(self._agrees(text, fit.common + n, sample.ids[at + count + n]) for n in later):
+                return Finding(
+                    "missing tokens",
+                    _("Tokens are missing in the log; what follows them was left out."),
+                    _("{count} from position {place} on, first {token}").format(
+                        count=count, place=at, token=self.spelling.text(sample.ids[at])
+                    ),
+                    sample.name,
+                    at,
+                )
+        return Finding(
+            "other tokens",
+            _("The log has other tokens than the text; what follows the first was left out.")
+            if not self._same_text(fit)
+            else _("The text was cut into other tokens; what follows the first was left out."),
+            _("position {place}: {theirs} in the log, {ours} here").format(
+                place=at,
+                theirs=self._token(text, fit.common),
+                ours=self.spelling.text(sample.ids[at]),
+            ),
+            sample.name,
+            at,
+        )
+
+    def _token(self, text: LoggedText, place: int) -> str:
+        if text.ids is not None:
+            return f"{self.spelling.text(text.ids[place])} (id {text.ids[place]})"
+        assert text.pieces is not None
+        return repr(text.pieces[place])
+
+    # ------------------------------------------------------------------ the log as a whole
+
+    def _unknown(self, text: LoggedText) -> None:
+        self.findings.append(
+            Finding(
+                "unknown text",
+                _("A text of the log is none of those that are scored."),
+                _("{count} tokens").format(count=len(text)),
+                text.where,
+            )
+        )
+
+    def _order(self) -> None:
+        places = [self.found[number][0] for number in sorted(self.found)]
+        turned = sum(later < before for before, later in itertools.pairwise(places))
+        if turned:
+            self.findings.append(
+                Finding(
+                    "order",
+                    _("The log has the texts in another order; they were matched by their tokens."),
+                    _("{count} of {all} stand before the one that they follow here").format(
+                        count=turned, all=len(places)
+                    ),
+                    self.log.source,
+                )
+            )
+
+    def _missing(self) -> None:
+        absent = [n for n in range(len(self.samples)) if n not in self.found]
+        if absent:
+            self.findings.append(
+                Finding(
+                    "missing texts",
+                    _("The log lacks texts that are scored."),
+                    _("{count} of {all}, first {name}").format(
+                        count=len(absent), all=len(self.samples), name=self.samples[absent[0]].name
+                    ),
+                    self.log.source,
+                )
+            )
+
+
+def _values(fit: _Fit) -> Floats:
+    """The values of the scored tokens, as far as the tokens are the same."""
+    found = np.full(len(fit.sample.scored), np.nan)
+    for place in range(fit.sample.first, len(fit.sample.ids)):
+        within = place - fit.offset
+        if 0 <= within < min(fit.common, len(fit.text)):
+            found[place - fit.sample.first] = fit.text.logprobs[within]
+    return found
+
+
+def _best(fit: _Fit) -> Iterator[int]:
+    """The token that the engine holds for the likeliest before each scored one, or -1."""
+    text, sample = fit.text, fit.sample
+    for place in range(sample.first, len(sample.ids)):
+        within = place - fit.offset
+        top = None
+        if text.top is not None and 0 <= within < min(fit.common, len(text)):
+            top = text.top[within]
+        if not top:
+            yield -1
+            continue
+        token, value = max(top.items(), key=lambda each: each[1])
+        if text.logprobs[within] >= value:  # the token of the text itself
+            yield sample.ids[place]
+        else:
+            yield token if isinstance(token, int) else -1
+
+
+def _letters(text: str) -> str:
+    return "".join(text.split())
