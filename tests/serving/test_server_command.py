@@ -67,9 +67,13 @@ def test_it_says_its_address_answers_and_ends_with_ctrl_c(mine: Path) -> None:
         with long:
             said = read_all(long)
     assert process.returncode == 0
-    assert told.splitlines() == ["la página está ahí; Ctrl-C la termina", "", "terminado"]
+    assert told.splitlines() == [
+        "la página está en esa dirección; Ctrl-C la detiene",
+        "",
+        "detenido",
+    ]
     assert b"503" in said.splitlines()[0]
-    assert b"el servidor se ha terminado" in said
+    assert b"el servidor se ha detenido" in said
 
 
 def test_it_listens_on_this_machine_alone() -> None:

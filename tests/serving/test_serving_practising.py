@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -167,12 +168,41 @@ def test_a_slip_in_working_out_one_line_is_named_by_the_numbers_it_is_about() ->
 
 def test_an_unknown_mistake_is_told_which_way_it_lies_and_how_such_a_line_is_worked_out() -> None:
     found = practised(SCORE, "-0.312")
-    assert found["sentences"] == [
-        "Your number is too large.",
-        "No mistake that byhand knows makes this number.",
+    assert found["sentences"] == found["hints"][:1]
+    assert found["hints"] == [
         "Write the products one under the other, each with its sign, then add them.",
+        "Your number is too large.",
     ]
     assert found["suspect"] is None
     far = practised("block.0.attn.weights[0,3,1]", "0.93")
-    assert "several times too large" in far["sentences"][0]
-    assert "e to the power" in far["sentences"][-1]
+    assert "several times too large" in far["hints"][1]
+    assert "e to the power" in far["sentences"][0]
+
+
+# ------------------------------------------------------------------ guesses
+
+
+def test_a_guess_is_not_right_and_gets_the_first_hint() -> None:
+    random = Random(7)
+    for model in ("tiny", "journey", "abc"):
+        for seed in range(3):
+            address = asked("practice", state=state(model), seed=seed)["address"]
+            guess = f"{random.uniform(-2, 2):.{random.choice([1, 2])}f}"
+            found = practised(address, guess, model=model)
+            if found["verdict"] == "wrong":
+                assert found["word"] == "not right"
+                assert found["suspect"] is None, (address, guess)
+                assert found["sentences"] == found["hints"][:1]
+
+
+def test_zero_and_few_decimals_name_no_mistake() -> None:
+    for answer in ("0", "-0.8", "-0.85"):  # two of them are near a score without its scale
+        assert practised(SCORE, answer)["suspect"] is None
+    assert "scale" in practised(SCORE, "-0.847")["suspect"]
+
+
+@pytest.mark.parametrize("answer", ["hello", "unknown", "one half", "√", "?", "-"])
+def test_words_in_place_of_a_number_are_no_attempt(answer: str) -> None:
+    found = practised(SCORE, answer)
+    assert found["verdict"] in ("unread", "unjudged")
+    assert "does not count" in found["word"]

@@ -105,6 +105,12 @@ def test_a_missing_target_is_the_models_own_and_null_is_none() -> None:
     assert looked("journey", text="the cat")["loss"] is None
 
 
+def test_a_target_has_its_log_probability_and_its_rank() -> None:
+    loss, unlikely = looked("journey")["loss"], looked("journey", target="dog")["loss"]
+    assert (loss["logprob"], loss["rank"], loss["rank_text"]) == ("-1.8313", 4, "4")
+    assert float(unlikely["logprob"]) == pytest.approx(-unlikely["value"], abs=1e-4)
+
+
 @pytest.mark.parametrize(
     ("numbers", "register"),
     [

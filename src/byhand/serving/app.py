@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from byhand.document.glossary import glossary
 from byhand.document.media.html.style import style, text_of
 from byhand.errors import ByhandError, InputError, nearest
 from byhand.language import LANGUAGES, _, speaking
@@ -47,6 +49,7 @@ KINDS = {
     ".svg": "image/svg+xml",
 }
 WORDS = {f"words-{language}.json": language for language in LANGUAGES}
+GLOSSARIES = {f"glossary-{language}.json": language for language in LANGUAGES}
 CLOSE = {"connection": "close"}
 DRAINED = 8  # × the body limit: what is read to its end, so that the client reads the refusal
 
@@ -218,7 +221,7 @@ class Failing:
             if begun:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             else:
-                ended = ByhandError(_("the server has been ended"), hint="byhand serve")
+                ended = ByhandError(_("the server has stopped"), hint="byhand serve")
                 await refusal(503, ended, CLOSE)(scope, receive, send)
         except Exception:
             if scope["type"] != "http":
@@ -249,6 +252,9 @@ async def _asset(request: Request) -> Response:
     name = request.path_params["name"]
     if name in WORDS:
         return JSONResponse(words(WORDS[name]))
+    if name in GLOSSARIES:
+        with speaking(GLOSSARIES[name]):
+            return JSONResponse([asdict(entry) for entry in glossary()])
     if name in SHARED:
         text = style(name) if name == SHARED[0] else text_of(name)  # the palette comes once
         return Response(text, media_type=KINDS[".css"])

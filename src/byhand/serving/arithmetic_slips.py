@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from byhand.address import write_index
 from byhand.expression import Entry, Expression, leaves
 from byhand.expression.trees import Call, Name, Negative, Number, Power, Product, Quotient, Sum
 from byhand.language import _
 
-LEAST_DECIMALS = 2  # least decimals assumed of an answer, so that no slip fits by chance
-GIVEN = 5e-5  # rounding of the numbers that the person was given
+LEAST_DECIMALS = 3  # of an answer that may be rounded; with fewer, a slip would fit by chance
+HALF = 0.5001  # of the last decimal, and what floats add to it
+EXACTLY = 1e-9
 MOST_SLIPS = 200
 
 Values = Callable[[Entry], float]
@@ -29,23 +31,36 @@ class Slip:
 
     tree: Expression
     sentence: str
+    whole: bool = False
 
 
-def slip_of(tree: Expression, values: Values, said: str) -> str | None:
-    """The slip that gives this number, in words; None if there is none, or several."""
-    claimed = _value(said)
-    right = evaluated(tree, values)
-    if claimed is None or right is None:
-        return None
-    found: dict[str, None] = {}
-    for count, slip in enumerate(_slips(tree)):
-        if count >= MOST_SLIPS:
-            return None
-        made = evaluated(slip.tree, values)
-        room = _room(tree, values, said)
-        if made is not None and abs(made - claimed) <= room < abs(made - right):
-            found[slip.sentence] = None
-    return next(iter(found)) if len(found) == 1 else None
+@dataclass(frozen=True)
+class Made:
+    """A slip that makes an answer.  `whole` is one of the whole line, not of one term in it."""
+
+    sentence: str
+    whole: bool
+
+
+def slips_of(tree: Expression, ways: Sequence[Values], said: str) -> list[Made]:
+    """Every slip that makes this number to the last decimal written, each once.
+
+    `ways` are the numbers that a person may have worked with: the true ones, and the rounded ones
+    that were shown.  Of an answer with few decimals, only a slip that makes it exactly counts.
+    """
+    claimed, room = _value(said), _room(said)
+    if claimed is None:
+        return []
+    found: dict[str, Made] = {}
+    for values in ways:
+        right = evaluated(tree, values)
+        for slip in islice(_slips(tree), MOST_SLIPS):
+            made = evaluated(slip.tree, values)
+            if made is None or right is None:
+                continue
+            if abs(made - claimed) <= room < abs(made - right):
+                found[slip.sentence] = Made(slip.sentence, slip.whole)
+    return list(found.values())
 
 
 def evaluated(tree: Expression, values: Values) -> float | None:
@@ -88,7 +103,8 @@ def _slips(tree: Expression) -> Iterator[Slip]:
         case Sum(terms):
             for at, term in enumerate(terms):
                 for inner in _slips(term):
-                    yield Slip(_with(tree, at, inner.tree), inner.sentence)
+                    whole = inner.whole and len(terms) == 1
+                    yield Slip(_with(tree, at, inner.tree), inner.sentence, whole)
                 if len(terms) < 2:
                     continue
                 rest = Sum((*terms[:at], *terms[at + 1 :]))
@@ -102,10 +118,11 @@ def _slips(tree: Expression) -> Iterator[Slip]:
         case Quotient(top, bottom):
             for inner in _slips(top):
                 yield Slip(replace(tree, top=inner.tree), inner.sentence)
-            yield Slip(top, _("it follows without the division"))
-            yield Slip(Product((top, bottom)), _("it follows if it is multiplied, not divided"))
+            yield Slip(top, _("it follows without the division"), True)
+            multiplied = _("it follows if it is multiplied, not divided")
+            yield Slip(Product((top, bottom)), multiplied, True)
         case Negative(of):
-            yield Slip(of, _("it follows with the other sign"))
+            yield Slip(of, _("it follows with the other sign"), True)
 
 
 def _with(tree: Sum, at: int, term: Expression) -> Sum:
@@ -125,9 +142,7 @@ def _value(said: str) -> float | None:
     return float(match[1]) / int(match[2] or 1)
 
 
-def _room(tree: Expression, values: Values, said: str) -> float:
-    """The allowed error of an answer: its own rounding, and that of the given numbers."""
+def _room(said: str) -> float:
+    """How far an answer may be from what makes it: half its last decimal, if it has enough."""
     decimals = len(said.partition(".")[2])
-    sizes = [abs(values(leaf)) for leaf in leaves(tree) if isinstance(leaf, Entry)]
-    given = GIVEN * len(sizes) * max([1.0, *sizes])
-    return float(0.5 * 10.0 ** -max(decimals, LEAST_DECIMALS) + given)
+    return HALF * 10.0**-decimals if decimals >= LEAST_DECIMALS else EXACTLY

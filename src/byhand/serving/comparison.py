@@ -184,7 +184,9 @@ def _sentences(
         said.append(_("Every number that both have is the same."))
     else:
         said.append(
-            _("They part at `{address}`; of {count} shared steps, {same} are the same.").format(
+            _(
+                "They first differ at `{address}`; of {count} shared steps, {same} are the same."
+            ).format(
                 address=parted[0]["address"], count=len(shared), same=len(shared) - len(parted)
             )
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 from byhand.address import Address, read_address, within, write_index
 from byhand.document.compose.working import weight_shape
+from byhand.document.meanings import meaning
 from byhand.document.media.html import served
 from byhand.document.parts import Number
 from byhand.errors import AddressError
@@ -22,7 +23,7 @@ from byhand.expression import Entry, leaves
 from byhand.language import _
 from byhand.plan import WEIGHT
 from byhand.serving.states import Library
-from byhand.serving.tables import weight_text
+from byhand.serving.tables import weight_texts
 from byhand.serving.worked_state import Pass, pass_of
 
 MOST_ANCESTORS = 2_000
@@ -42,6 +43,7 @@ def number(library: Library, asked: Mapping[str, Any], progress: Progress | None
     own = [step for step in (name, *steps) if not step.startswith(WEIGHT)]
     return {
         "address": address,
+        "meaning": meaning(found.trace, name, index),
         "html": _told(found, name, index),
         "weight": _weight_text(found, name, index),
         "ancestors": lit,
@@ -109,7 +111,7 @@ def _weight_text(found: Pass, name: str, index: Index) -> dict[str, str] | None:
         return None
     own = name.removeprefix(WEIGHT)
     tensor = found.model.weights[own]
-    text = weight_text(tensor, tensor.data[index])
+    (text,) = weight_texts(tensor, [tensor.data[index]])
     return {"address": own + write_index(index), "text": text}
 
 

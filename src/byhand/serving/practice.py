@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from itertools import islice
 from random import Random
 from typing import Any
@@ -23,23 +22,22 @@ from byhand.checking.readers.handwriting import entry_of
 from byhand.checking.verdicts import Marked, Verdict
 from byhand.document import words
 from byhand.document.compose.book.spoken_numbers import rational_of
-from byhand.document.compose.book.strips import near, near_weight
+from byhand.document.compose.book.strips import near
 from byhand.document.compose.tables import COPIES
 from byhand.document.media.html import served
 from byhand.document.numerals import localised
 from byhand.errors import InputError
 from byhand.evaluate import Progress
-from byhand.expression import Entry
 from byhand.files.tree import Scalar
 from byhand.language import _
 from byhand.numbers.base import ABSENT
 from byhand.plan import WEIGHT, Step
-from byhand.serving.arithmetic_slips import slip_of
+from byhand.serving.diagnosis import diagnosed
 from byhand.serving.fields import missing, text
 from byhand.serving.number import entry_named, made_of
+from byhand.serving.number_texts import number_text
 from byhand.serving.passages import passage_id
 from byhand.serving.states import Library
-from byhand.serving.views import number_text
 from byhand.serving.worked_state import Pass, pass_of
 from byhand.worked import Worked
 
@@ -193,7 +191,7 @@ def judged(
     try:
         line = _marked(found, name, index, text)
     except InputError as error:
-        return result | _verdict(UNREAD, [error.message, error.hint or error.expected or ""])
+        return result | _verdict(UNREAD, _unread(found, name, text, error))
     expected = _expected(found, name, index)
     if line is None or line.verdict is Verdict.UNJUDGED:
         result |= _verdict(UNJUDGED, [] if line is None else [line.reason])
@@ -208,8 +206,14 @@ def judged(
 
 def _plain(said: str) -> str:
     """The answer with an ASCII minus and a decimal point."""
-    text = said.strip().replace("−", "-")
-    return text.replace(",", ".") if re.fullmatch(r"~?[-+]?\d+,\d+%?", text) else text
+    return re.sub(r"(?<=\d),(?=\d)", ".", said.strip().replace("−", "-"))
+
+
+def _unread(found: Pass, name: str, text: str, error: InputError) -> list[str]:
+    """Why an answer cannot be read: words in place of a number are told what a number is."""
+    if found.trace.steps[name].whole or any(sign.isdigit() for sign in text):
+        return [error.message, error.hint or error.expected or ""]
+    return [_("Write a number, such as {example}.").format(example=localised("0.25") + ", −3/2")]
 
 
 def _marked(found: Pass, name: str, index: Index, text: str) -> Marked | None:
@@ -254,66 +258,53 @@ def _expected(found: Pass, name: str, index: Index) -> _True:
         word = "" if id is None else trace.token(id) if name == "tokens" else trace.answer(id)
         return _True(words.token_label(word) if word else "", None)
     number = found.in_full.number(worked, index)
-    return _True(number_text(number), float(near(worked)[index]))
+    return _True(number_text(number, decimals=found.by_decimals), float(near(worked)[index]))
 
 
 def _wrong(found: Pass, line: Marked, text: str, expected: _True, reveal: bool) -> dict[str, Any]:
-    """The response to a wrong answer: the likely mistake, or at least its direction."""
+    """The response to a wrong answer: the mistake, where it is certain, else hints."""
     if _near_miss(line, text, expected):
         return _verdict(ROUNDING, [])
-    suspect = line.suspects[0] if line.suspects else None
-    if suspect is None and (slip := _slip(found, line, text)):
-        return _verdict(WRONG, [slip]) | {"suspect": slip}
-    if suspect is None or (not reveal and gives_away(suspect.sentence, expected.value)):
-        step = found.trace.plan[line.claim.name.partition("[")[0]]
-        return _verdict(WRONG, list(_which_way(step, line, expected)))
-    change = suspect.change
+    name, index = entry_named(found, line.claim.name)
+    given = {one.address: one.text for one in shown(found, name, index)}
+    mistake = diagnosed(found, line, text, given)
+    hints = list(_hints(found.trace.plan[name], line, expected))
+    if mistake is None or (not reveal and gives_away(mistake.sentence, expected.value)):
+        return _verdict(WRONG, hints[:1]) | {"hints": hints}
+    change = mistake.change
     if not reveal and gives_away(change, expected.value):
         change = ""
-    return _verdict(WRONG, [suspect.sentence]) | {
-        "suspect": suspect.sentence,
+    return _verdict(WRONG, [mistake.sentence]) | {
+        "suspect": mistake.sentence,
         "change": change or None,
+        "hints": hints,
     }
 
 
-def _slip(found: Pass, line: Marked, text: str) -> str | None:
-    """The arithmetic slip in this line that gives the answer; None if none is known."""
-    name, index = entry_named(found, line.claim.name)
-    tree = found.working.of(name, index)
-    if tree is None:
-        return None
-
-    @cache
-    def value(entry: Entry) -> float:
-        if entry.address.startswith(WEIGHT):
-            own = found.model.weights[entry.address.removeprefix(WEIGHT)].data
-            places = tuple(slice(place, place + 1) for place in entry.index)
-            return float(near_weight(own[places]).item())
-        return float(near(found.trace.steps[entry.address])[tuple(entry.index)])
-
-    return slip_of(tree, value, text)
+def _hints(step: Step, line: Marked, expected: _True) -> Iterator[str]:
+    """How to work out the line, then how far off the answer is: one more for each attempt."""
+    yield _advice(step) or _("Put the numbers given below into the line, and work it out in parts.")
+    yield from _which_way(line, expected)
 
 
-def _which_way(step: Step, line: Marked, expected: _True) -> Iterator[str]:
-    """How an unexplained mistake shows, and where to look for it."""
-    if line.worst is not None and expected.value is not None:
-        claimed, value = line.worst.claimed, expected.value
-        if claimed * value < 0:
-            yield _("Both the sign and the size are wrong.")
-        elif claimed == value:
-            pass
-        elif abs(claimed) > SEVERAL * abs(value):
-            yield _("Your number is several times too large in size.")
-        elif SEVERAL * abs(claimed) < abs(value):
-            yield _("Your number is several times too small in size.")
-        elif claimed > value:
-            yield _("Your number is too large.")
-        else:
-            yield _("Your number is too small.")
-    if not line.suspects:
-        yield _("No mistake that byhand knows makes this number.")
-    if advice := _advice(step):
-        yield advice
+def _which_way(line: Marked, expected: _True) -> Iterator[str]:
+    """How far off a number is, and in which direction."""
+    if line.worst is None or expected.value is None:
+        return
+    claimed, value = line.worst.claimed, expected.value
+    alike = SEVERAL * abs(claimed) >= abs(value) and abs(claimed) <= SEVERAL * abs(value)
+    if claimed * value < 0:
+        yield _("The sign is wrong.") if alike else _("Both the sign and the size are wrong.")
+    elif claimed == value:
+        return
+    elif abs(claimed) > SEVERAL * abs(value):
+        yield _("Your number is several times too large in size.")
+    elif SEVERAL * abs(claimed) < abs(value):
+        yield _("Your number is several times too small in size.")
+    elif claimed > value:
+        yield _("Your number is too large.")
+    else:
+        yield _("Your number is too small.")
 
 
 def _advice(step: Step) -> str:
@@ -358,9 +349,9 @@ def _verdict(kind: str, sentences: list[str]) -> dict[str, Any]:
     said = {
         RIGHT: _("right"),
         ROUNDING: _("nearly: only the last decimals are off"),
-        WRONG: _("this does not follow"),
-        UNREAD: _("this cannot be read"),
-        UNJUDGED: _("this cannot be judged"),
+        WRONG: _("not right"),
+        UNREAD: _("this cannot be read, and does not count"),
+        UNJUDGED: _("this cannot be judged, and does not count"),
     }
     return {
         "verdict": kind,
@@ -369,4 +360,5 @@ def _verdict(kind: str, sentences: list[str]) -> dict[str, Any]:
         "sentences": [sentence for sentence in sentences if sentence],
         "suspect": None,
         "change": None,
+        "hints": [],
     }

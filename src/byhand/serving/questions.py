@@ -72,11 +72,11 @@ ASKED: Mapping[str, Question] = {
     ),
     "number": Question(
         "number",
-        "One number: how it comes about, what it is made of, what reads it.",
+        "One number: what it means, how it comes about, what it is made of, what reads it.",
         {"state": STATE, "address": ADDRESS},
         {},
         {"state": _TINY, "address": "block.0.attn.scores[0,1,1]"},
-        ("address", "html", "ancestors", "readers", "passage"),
+        ("address", "meaning", "html", "ancestors", "readers", "passage"),
     ),
     "learn": Question(
         "teaching",

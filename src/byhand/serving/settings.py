@@ -277,7 +277,7 @@ def _heads(spec: ModelSpec, said: _Said) -> ModelSpec:
         width = attention.q_width
         if width % count:
             raise InputError(
-                _("d_model = {d} cannot be shared out among {count} heads").format(
+                _("d_model = {d} cannot be split evenly among {count} heads").format(
                     d=width, count=count
                 ),
                 expected=_divisors(width),

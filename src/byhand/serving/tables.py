@@ -6,12 +6,14 @@ In a tensor with more than two axes, columns are the last axis and rows all othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from byhand.document.numerals import in_full
 from byhand.errors import AddressError, nearest
 from byhand.evaluate import Progress
 from byhand.files.writing import entry_text, float_text
@@ -33,7 +35,7 @@ def tables(model: Model) -> Iterator[dict[str, Any]]:
         tensor = model.weights[parameter.name]
         entries = None
         if tensor.size <= MOST_LISTED:
-            flat = [weight_text(tensor, entry) for entry in tensor.data.flat]
+            flat = weight_texts(tensor, tensor.data.flat)
             entries = np.array(flat, object).reshape(tensor.shape).tolist()
         yield {
             "name": parameter.name,
@@ -64,10 +66,13 @@ def weight(library: Library, asked: Mapping[str, Any], progress: Progress | None
         "rows": rows,
         "columns": columns,
         "entries": [
-            [
-                weight_text(tensor, tensor.data[(*_leading(parameter, one), other)])
-                for other in range(column, min(column + WINDOW, columns))
-            ]
+            weight_texts(
+                tensor,
+                (
+                    tensor.data[(*_leading(parameter, one), other)]
+                    for other in range(column, min(column + WINDOW, columns))
+                ),
+            )
             for one in range(row, min(row + WINDOW, rows))
         ],
     }
@@ -95,6 +100,19 @@ def _leading(parameter: Parameter, row: int) -> tuple[int, ...]:
     """The index of a row in all axes but the last."""
     axes = parameter.shape[:-1]
     return tuple(int(place) for place in np.unravel_index(row, axes)) if axes else ()
+
+
+def weight_texts(tensor: Tensor, entries: Iterable[Any]) -> list[str]:
+    """Entries of one weight; among decimals, 1/2 is 0.5 as well."""
+    decimals = not tensor.floats and any(
+        isinstance(x, Fraction) and x.denominator % 5 == 0 and in_full(x) is not None
+        for x in tensor.data.flat
+    )
+    return [
+        (in_full(entry) if decimals and isinstance(entry, Fraction) else None)
+        or weight_text(tensor, entry)
+        for entry in entries
+    ]
 
 
 def weight_text(tensor: Tensor, entry: Any) -> str:

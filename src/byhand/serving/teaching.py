@@ -25,7 +25,7 @@ from byhand.reading import read
 from byhand.serving.edits import edited
 from byhand.serving.learned import lesson_on
 from byhand.serving.states import LEARNED_IN, Library, State
-from byhand.serving.tables import weight_text
+from byhand.serving.tables import weight_texts
 from byhand.serving.worked_state import brief
 from byhand.tracing import Trace
 from byhand.worked import Worked
@@ -79,7 +79,7 @@ def _weights(model: Model, grads: Mapping[str, Any], trace: Trace) -> Iterator[d
         tensor, grad = model.weights[parameter.name], grads[parameter.name]
         entries = None
         if few:
-            flat = [weight_text(tensor, entry) for entry in tensor.data.flat]
+            flat = weight_texts(tensor, tensor.data.flat)
             entries = np.array(flat, object).reshape(tensor.shape).tolist()
         yield {
             "name": parameter.name,

@@ -18,21 +18,23 @@ from byhand.document.compose.book.prediction import candidates, predicted
 from byhand.document.compose.book.strips import near, pattern_of
 from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.book.whole import stops
-from byhand.document.numerals import localised
-from byhand.document.parts import Candidate, Number
+from byhand.document.compose.standing import cell_of, rank_said
+from byhand.document.parts import Candidate
 from byhand.editions import TOY_PARAMETERS
 from byhand.errors import ByhandError
 from byhand.evaluate import Progress, pencil_sized
-from byhand.expression import write
 from byhand.model import Model
 from byhand.serving.answers import error_data
 from byhand.serving.changes import MOST_ADDRESSES, addresses, changed_weights, changes
 from byhand.serving.edits import edited
+from byhand.serving.experiments import experiments
+from byhand.serving.number_texts import number_text
 from byhand.serving.passages import map_of, outline, passage_data, topic_named
 from byhand.serving.settings import settings
 from byhand.serving.states import Library, State
 from byhand.serving.tables import tables
 from byhand.serving.teaching import learn
+from byhand.serving.telling import told
 from byhand.serving.worked_state import Pass, pass_of
 from byhand.tokens import Ids, Vocabulary
 from byhand.tracing import Trace
@@ -114,6 +116,7 @@ def model_data(model: Model, name: str | None) -> dict[str, Any]:
         "parameters": total,
         "exact": pencil_sized(model),
         "large": total > TOY_PARAMETERS,
+        "experiments": experiments(name),
         "edit": {
             "weights": total <= TOY_PARAMETERS,
             "architecture": settings(spec),
@@ -139,15 +142,19 @@ def next_of(found: Pass) -> dict[str, Any] | None:
     probs = trace.steps.get("probs")
     if trace.next is None or probs is None or probs.missing is not None:
         return None
-    told = predicted(edition, place, trace.next[place])
+    prediction = predicted(edition, place, trace.next[place])
     return {
         "place": place,
-        "token": told.token,
+        "token": prediction.token,
         "id": trace.next[place].id,
-        "proven": told.proven,
-        "sentence": told.sentence,
-        "margin": None if told.margin is None else edition.showing.cell_said(told.margin),
-        "candidates": [_candidate(one) for one in candidates(edition, place).candidates],
+        "proven": prediction.proven,
+        "sentence": prediction.sentence,
+        "margin": None
+        if prediction.margin is None
+        else edition.showing.cell_said(prediction.margin),
+        "candidates": [
+            _candidate(one, found.by_decimals) for one in candidates(edition, place).candidates
+        ],
     }
 
 
@@ -161,30 +168,36 @@ def loss_of(found: Pass) -> dict[str, Any] | None:
     return {
         "target": found.answer(trace.target),
         "address": number.address,
-        "text": number_text(number),
+        "text": number_text(number, decimals=found.by_decimals),
         "value": float(near(worked)[0]),
+        **standing_of(found),
     }
 
 
-def _candidate(one: Candidate) -> dict[str, Any]:
+def standing_of(found: Pass) -> dict[str, Any]:
+    """ln p of the target, and its rank: null where it is open; {} where neither is known."""
+    standings = found.trace.standings
+    standing = standings[-1] if standings else None
+    if standing is None:
+        return {}
+    showing = found.edition.showing
+    return {
+        "logprob": cell_of(showing, standing.logprob).decimal,
+        "rank": standing.rank,
+        "rank_text": rank_said(showing, standing),
+    }
+
+
+def _candidate(one: Candidate, decimals: bool) -> dict[str, Any]:
     return {
         "token": one.token,
         "id": one.id,
         "share": one.share,
-        "probability": number_text(one.probability),
-        "logit": number_text(one.logit),
+        "probability": number_text(one.probability, decimals=decimals),
+        "logit": number_text(one.logit, decimals=decimals),
         "addresses": [one.logit.address, one.probability.address],
         "target": one.target,
     }
-
-
-def number_text(number: Number) -> str:
-    """A number in few characters: a fraction by its form, any other by its decimals."""
-    cell = number.cell
-    if cell.form is not None and (cell.decimal is None or cell.plain):
-        return localised(write(cell.form))
-    text = localised(cell.decimal or "")
-    return text if cell.radius is None else f"{text} ± {localised(cell.radius)}"
 
 
 def _stream(found: Pass) -> dict[str, Any]:
@@ -203,7 +216,10 @@ def _stream(found: Pass) -> dict[str, Any]:
                 "register": stop.register,
                 "row": _row(found, stop.address),
                 "numbers": [
-                    {"address": number.address, "text": number_text(number)}
+                    {
+                        "address": number.address,
+                        "text": number_text(number, decimals=found.by_decimals),
+                    }
                     for number in stop.numbers
                 ],
             }
@@ -259,6 +275,7 @@ def _changed(
         "first": steps[0].address if steps else None,
         "next": _moved(before, after, found.position),
         "loss": {"before": loss_of(earlier), "after": loss_of(found)},
+        "told": told(earlier, found, steps),
         "weights": changed_weights(edited(state, library).model, found.model),
     }
 

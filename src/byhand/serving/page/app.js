@@ -44,6 +44,8 @@ function sameText(next) {
   if (!app.state || (next.text === app.state.text && same(next.model, app.state.model))) return true;
   return app.look.text === (next.text ?? app.models.find((model) => model.name === next.model.name)?.text);
 }
+/** Where undo comes back to: the State, and the one it is compared with. */
+const entry = () => copy({ state: app.state, other: app.other });
 const copy = (data) => JSON.parse(JSON.stringify(data));
 
 function request(state, here, before) {
@@ -82,7 +84,7 @@ export async function attempt(next, { keep = "push", before = app.state, here = 
   }
   if (found === undefined) return false;
   if (keep !== "none" && app.state && !same(app.state, next)) {
-    if (keep === "push") app.past.push(copy(app.state));
+    if (keep === "push") app.past.push(entry());
     app.future = [];
   }
   app.before = before && !same(before, next) ? copy(before) : null;
@@ -134,18 +136,41 @@ export function travel(from, to) {
 
 async function turn(from, to) {
   if (!app[from].length) return;
-  const now = app.state, next = { ...app[from].at(-1), language: now.language };
-  if (!(await change(next, { keep: "none", before: now }))) return;
+  const now = app.state, kept = entry(), { state, other } = app[from].at(-1), next = { ...state, language: now.language };
+  app.other = other;
+  if (!(await change(next, { keep: "none", before: now }))) { app.other = kept.other; return; }
   app[from].pop();
-  app[to].push(copy(now));
+  app[to].push(kept);
   if (document.activeElement?.id === "the-text") document.activeElement.value = app.look.text;
   render();
+}
+
+/** Compares with another State: an edit like any other. */
+export function compareWith(other) {
+  if (same(other, app.other)) return;
+  app.past.push(entry());
+  app.future = [];
+  app.other = other;
+  render();
+}
+
+/** Goes so many edits back (or forth, below 0): one after the other. */
+export function travelBy(count) {
+  for (let at = 0; at < Math.abs(count); at += 1) travel(...(count > 0 ? ["past", "future"] : ["future", "past"]));
+  return way;
 }
 
 /** Another language, of the words and of everything the server says. */
 export async function translate(language) {
   await speak(language);
+  await fetchModels(language);
   await change({ ...app.state, language }, { keep: "none", before: app.before });
+}
+
+/** The models, described in a language. */
+export async function fetchModels(language) {
+  const answer = await fetch(`/api/models?language=${language}`);
+  app.models = (await answer.json()).models;
 }
 
 // ------------------------------------------------------------------ the address

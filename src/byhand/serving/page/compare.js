@@ -1,13 +1,13 @@
 // Two States side by side: the one that is looked at and another one, and where along the pass their
 // numbers part.
 
-import { app, change, edits, noted, render, sent, waiting } from "./app.js";
+import { app, change, compareWith, edits, noted, render, sent, waiting } from "./app.js";
 import { Newest } from "./asking.js";
 import { bar, doing, make } from "./drawing.js";
 import { modelChoice, numbersChoice } from "./controls.js";
 import { refusal, stops } from "./notices.js";
 import { ticked } from "./rail.js";
-import { decimal, short, t } from "./words.js";
+import { decimal, localised, short, t } from "./words.js";
 
 const compared = new Newest();
 let told = null; // {of, answer | error}
@@ -58,13 +58,13 @@ function side(name, state, found) {
     make("label", { for: id("model") }, t("model")), modelChoice(id("model"), state.model, `side-model-${name}`, state.model.title),
     make("label", { for: id("text") }, t("text")), make("input", { type: "text", id: id("text"), "data-do": `side-text-${name}`, value: state.text ?? found?.text ?? "", spellcheck: "false", autocomplete: "off" }),
     make("label", { for: id("numbers") }, t("numbers")), numbersChoice(id("numbers"), state.numbers ?? found?.numbers, `side-numbers-${name}`),
-    made.length > 0 && make("p", { class: "edits" }, made.slice(0, 6).map(([key, value]) => make("code", {}, `${key} = ${value}`)), made.length > 6 && `+ ${made.length - 6}`));
+    made.length > 0 && make("p", { class: "edits" }, made.slice(0, 6).map(([key, value]) => make("code", {}, `${key} = ${localised(String(value))}`)), made.length > 6 && `+ ${made.length - 6}`));
 }
 
 const sides = { a: () => app.state, b: theOther };
 const set = {
   a: (next) => change(next, { before: null }),
-  b: (next) => { app.other = next; render(); },
+  b: (next) => compareWith(next),
 };
 for (const name of ["a", "b"]) {
   doing(`side-model-${name}`, (field) => field.value && set[name]({ model: { name: field.value }, language: app.state.language }));
@@ -84,7 +84,7 @@ function presets() {
     app.before && ["before", app.before],
   ].filter(Boolean);
 }
-doing("preset", (button) => { app.other = presets().find(([name]) => name === button.dataset.name)?.[1] ?? app.other; render(); });
+doing("preset", (button) => compareWith(presets().find(([name]) => name === button.dataset.name)?.[1] ?? app.other));
 
 // ------------------------------------------------------------------ what comes of it
 

@@ -9,6 +9,8 @@ import { play } from "./passage.js";
 import { icon } from "./icons.js";
 import { themes } from "./theme.js";
 import { refusal } from "./notices.js";
+import { historyMenu } from "./history.js";
+import { trialsOpen } from "./trials.js";
 
 export const NUMBERS = ["exact", "digits 12", "float32", "bfloat16", "decimals 2"];
 let trouble = null; // {error, text, look}: what is wrong with the text as it stands in the box
@@ -30,7 +32,9 @@ function drawBar() {
       make("span", { class: "group" },
         button("undo", t("undo"), "undo", { disabled: !app.past.length }),
         button("redo", t("redo"), "redo", { disabled: !app.future.length }),
-        button("reset", t("reset"), "reset", { disabled: !edits(app.state) })),
+        button("reset", t("reset"), "reset", { disabled: !edits(app.state) }),
+        historyMenu()),
+      make("button", { type: "button", class: "tool try", "data-do": "trials", title: t("trials"), "aria-expanded": String(trialsOpen()), "aria-controls": "trials" }, icon("try"), make("span", {}, t("try"))),
       make("details", { class: "menu" },
         make("summary", {}, t("keep")),
         make("div", { class: "sheet" },
@@ -77,7 +81,7 @@ doing("keep-link", async (one) => {
   setTimeout(close, 600);
 });
 document.addEventListener("click", (event) => {
-  for (const menu of all("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+  for (const menu of all("details:is(.menu, .history)[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 
 // ------------------------------------------------------------------ the desk

@@ -1,9 +1,11 @@
 // A weight changed in place: every number follows while it is typed.  Return keeps it, Escape takes
 // it back; what cannot be read is told beside it, as the command line would.
 
-import { app, attempt, render } from "./app.js";
+import { app, attempt, render, sent } from "./app.js";
 import { fill, make, painted, region } from "./drawing.js";
-import { t } from "./words.js";
+import { ask } from "./asking.js";
+import { ticked } from "./rail.js";
+import { editable, pointed, t } from "./words.js";
 import { refusal } from "./notices.js";
 
 let open = null; // {key, base, anchor address, past}
@@ -13,11 +15,11 @@ const NUDGE = 0.1;
 /** Opens the editor on a weight; `key` is its address without "weight." */
 export function editWeight(key, anchor, text = anchor.dataset.text ?? plain(anchor)) {
   const form = region("editor"), box = anchor.getBoundingClientRect();
-  open = { key, base: app.state, address: anchor.dataset.a, shown: app.state.weights?.[key] ?? text, before: app.before, past: app.past.length };
+  open = { key, base: app.state, address: anchor.dataset.a, shown: editable(app.state.weights?.[key] ?? pointed(text)), before: app.before, past: app.past.length };
   fill(form,
-    make("label", { for: "weight-text" }, make("code", {}, key)),
+    make("label", { for: "weight-text" }, make("span", { class: "meaning", id: "weight-meaning" }), " ", make("code", {}, key)),
     make("input", { type: "text", id: "weight-text", value: open.shown, autocomplete: "off", spellcheck: "false", "aria-describedby": "weight-told" }),
-    make("div", { id: "weight-told", class: "told" }, make("p", { class: "quiet" }, t("editor.how"))));
+    make("div", { id: "weight-told", class: "told" }, make("p", { class: "quiet" }, editable(t("editor.how")))));
   form.hidden = false;
   form.style.left = `${Math.max(8, Math.min(box.left + scrollX - 10, scrollX + innerWidth - form.offsetWidth - 8))}px`;
   form.style.top = `${box.top + scrollY - 34}px`;
@@ -26,6 +28,15 @@ export function editWeight(key, anchor, text = anchor.dataset.text ?? plain(anch
   input.value = open.shown;
   input.focus({ preventScroll: true });
   input.select();
+  explain(key);
+}
+
+/** Says what the weight means, when the server has said it. */
+async function explain(key) {
+  try {
+    const found = await ask("number", { state: sent(app.state), address: `weight.${key}` });
+    if (open?.key === key) fill(region("weight-meaning"), ticked(found.meaning));
+  } catch { /* the editor itself says what is wrong */ }
 }
 
 // What a number looks like as text; a fraction keeps its stroke.
@@ -41,13 +52,13 @@ async function follow(text) {
   clearTimeout(late);
   try {
     const weights = { ...base.weights };
-    if (text.trim()) weights[key] = text.trim();
+    if (text.trim()) weights[key] = pointed(text.trim());
     else delete weights[key];
     const shown = await attempt({ ...base, weights }, { keep: open.begun ? "amend" : "push", before: base });
     if (!open) return true;
     open.begun ||= shown;
     if (shown) painted("edit", started);
-    tell(make("p", { class: "quiet" }, t("editor.how")));
+    tell(make("p", { class: "quiet" }, editable(t("editor.how"))));
     return true;
   } catch (error) {
     if (open) late = setTimeout(() => open && tell(refusal(error)), 250);
@@ -102,9 +113,9 @@ function leave() {
 }
 
 function nudge(event) {
-  const value = Number(event.target.value.replace(",", "."));
+  const value = Number(pointed(event.target.value));
   if (!Number.isFinite(value) || !event.target.value.trim()) return;
   event.preventDefault();
-  event.target.value = String(Number((value + (event.key === "ArrowUp" ? NUDGE : -NUDGE)).toFixed(10)));
+  event.target.value = editable(String(Number((value + (event.key === "ArrowUp" ? NUDGE : -NUDGE)).toFixed(10))));
   follow(event.target.value);
 }

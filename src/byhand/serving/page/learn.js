@@ -7,7 +7,7 @@ import { bar, doing, draw, make, painted } from "./drawing.js";
 import { refusal } from "./notices.js";
 import { ticked } from "./rail.js";
 import { weight } from "./weights.js";
-import { decimal, short, t } from "./words.js";
+import { decimal, editable, short, t } from "./words.js";
 
 const RATES = ["0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10"];
 const OPTIMIZERS = ["sgd", "momentum", "adam", "adamw"];
@@ -48,15 +48,13 @@ function controls() {
   return make("div", { class: "teaching" },
     make("div", { class: "setting" }, make("label", { for: "the-optimizer" }, t("learn.optimizer")),
       make("select", { id: "the-optimizer", "data-do": "learn-optimizer" }, OPTIMIZERS.map((one) => make("option", { value: one, selected: one === optimizer }, t(`optimizer.${one}`))))),
-    make("div", { class: "setting rate" }, make("label", { for: "the-rate" }, t("learn.rate"), " ", make("output", { for: "the-rate" }, localised(rate))),
-      make("input", { type: "range", id: "the-rate", "data-do": "learn-rate", "data-live": true, min: 0, max: RATES.length - 1, step: 1, value: place < 0 ? RATES.length - 1 : place, "aria-valuetext": localised(rate) })));
+    make("div", { class: "setting rate" }, make("label", { for: "the-rate" }, t("learn.rate"), " ", make("output", { for: "the-rate" }, editable(rate))),
+      make("input", { type: "range", id: "the-rate", "data-do": "learn-rate", "data-live": true, min: 0, max: RATES.length - 1, step: 1, value: place < 0 ? RATES.length - 1 : place, "aria-valuetext": editable(rate) })));
 }
 
 const buttons = () => make("div", { class: "teaching", role: "group", "aria-label": t("learn.steps") },
   make("button", { type: "button", class: "main-button", "data-do": "learn-one", title: t("keys.learn") }, t("learn.one")),
   make("button", { type: "button", class: "main-button second", "data-do": "learn-ten", "aria-pressed": String(running !== null) }, t(running ? "learn.stop" : "learn.ten")));
-
-const localised = (rate) => (document.documentElement.lang === "es" ? rate.replace(".", ",") : rate);
 
 /** The State after one more step: the last lesson goes on, or a new one begins. */
 function taught(state) {

@@ -7,6 +7,7 @@ import { ask, Newest } from "./asking.js";
 import { all, doing, fill, make, parsed, region } from "./drawing.js";
 import { light } from "./map.js";
 import { editWeight } from "./editor.js";
+import { ticked } from "./rail.js";
 import { t } from "./words.js";
 
 const HESITATION = 90; // milliseconds that a pointer rests on a number before it is asked about
@@ -26,7 +27,7 @@ async function show(address, anchor, pin) {
   if (anchor.matches(".worked") || !document.contains(anchor)) return;
   const place = region("working");
   place.classList.toggle("pinned", pin);
-  fill(place, parsed(found.html), foot(found, pin));
+  fill(place, make("p", { class: "meaning" }, ticked(found.meaning)), parsed(found.html), foot(found, pin));
   if (!place.matches(":popover-open")) place.showPopover();
   put(place, anchor);
 }

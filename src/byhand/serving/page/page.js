@@ -1,12 +1,13 @@
 // The page begins here: reads the address, fetches words and models, and draws.
 
-import { app, attempt, change, drawn, report } from "./app.js";
+import { app, attempt, change, drawn, fetchModels, report } from "./app.js";
 import { read } from "./address.js";
-import { fill, listen, make, region, say } from "./drawing.js";
+import { all, fill, listen, make, region, say } from "./drawing.js";
 import { drawControls } from "./controls.js";
 import { comparedMap, compareView } from "./compare.js";
 import { listenToEditor } from "./editor.js";
 import { listenToFiles } from "./dropping.js";
+import { listenToTerms, marked } from "./glossary.js";
 import { listenToKeys } from "./keys.js";
 import { learnView } from "./learn.js";
 import { drawMap } from "./map.js";
@@ -17,6 +18,8 @@ import { practiceView } from "./practice.js";
 import { proveView } from "./prove.js";
 import { drawRail } from "./rail.js";
 import { themes } from "./theme.js";
+import { drawTrials, greet, tried } from "./trials.js";
+import { listenToTour } from "./tour.js";
 import { weightsView } from "./weights.js";
 import { speak, spoken, t } from "./words.js";
 
@@ -32,14 +35,22 @@ drawn(() => {
   document.title = `${app.look.model.title}: ${app.here.view === "steps" ? app.look.passage.title : t(`view.${app.here.view}`)} · byhand`;
   document.body.dataset.view = app.here.view;
   drawControls();
-  fill(region("main"), make("div", { class: `view ${app.here.view}`, "data-key": app.here.view }, ...views[app.here.view]()));
+  drawTrials();
+  fill(region("main"), lit(marked(make("div", { class: `view ${app.here.view}`, "data-key": app.here.view }, ...views[app.here.view]()))));
   drawMap(app.here.view === "compare" ? comparedMap() : undefined, { bare: app.here.view === "practice" });
   drawRail();
   watchWidths();
   if (inside && document.activeElement === document.body) document.querySelector(".step-title")?.focus({ preventScroll: true });
-  if (app.look.changed && app.look.changed !== told) say([t("changed.count", app.look.changed), app.look.next?.sentence ?? ""].join(" "));
+  if (app.look.changed && app.look.changed !== told) say([...app.look.changed.told.sentences, t("changed.count", app.look.changed)].join(" "));
   told = app.look.changed;
 });
+
+/** The number that an experiment is about is lit, wherever it stands. */
+function lit(content) {
+  const address = tried()?.told.star?.address;
+  if (address) for (const cell of all(`[data-a="${CSS.escape(address)}"]`, content)) cell.classList.add("star");
+  return content;
+}
 
 /** What the address says, made whole; the first State of all where it says nothing. */
 function wanted() {
@@ -63,13 +74,15 @@ async function begin() {
   themes.apply();
   listen();
   const language = wantedLanguage();
-  const [models] = await Promise.all([fetch(`/api/models?language=${language}`).then((answer) => answer.json()), speak(language)]);
-  app.models = models.models;
+  await Promise.all([fetchModels(language), speak(language)]);
+  greet(!location.hash);
   region("skip").textContent = t("skip");
   listenToNumbers();
   listenToEditor();
   listenToKeys();
   listenToFiles();
+  listenToTerms();
+  listenToTour();
   addEventListener("popstate", follow);
   const { state, here, other } = wanted();
   app.other = other;

@@ -10,7 +10,7 @@ import { spoken, t } from "./words.js";
 
 let task = null; // {of, question | error}
 let marked = null; // the last verdict, or a refusal
-let typed = "", turns = 0;
+let typed = "", turns = 0, wrongs = 0; // wrong answers to this task
 const score = { right: 0, tried: 0 };
 
 const model = () => JSON.stringify({ ...sent(app.state), language: null });
@@ -52,10 +52,13 @@ function verdict(found) {
   if (found.message) return make("div", { class: "trouble" }, refusal(found));
   return make("div", { class: `verdict-of ${found.verdict}` },
     make("p", { class: "word" }, make("span", { class: "sign" }, found.sign), " ", found.word),
-    (found.sentences ?? []).map((sentence) => make("p", {}, ticked(sentence))),
+    told(found).map((sentence) => make("p", {}, ticked(sentence))),
     found.change && make("p", {}, ticked(String(found.change))),
     found.expected !== undefined && make("p", { class: "expected" }, `${t("practice.expected")} `, make("b", {}, found.expected)));
 }
+
+/** What is said of an answer: the mistake where it is certain, else one more hint for each attempt. */
+const told = (found) => (found.verdict === "wrong" && !found.suspect ? found.hints.slice(0, Math.max(1, wrongs)) : found.sentences ?? []);
 
 /** Sets a task: a number by its address, or any. */
 async function set(address) {
@@ -63,6 +66,7 @@ async function set(address) {
   task = { of };
   marked = null;
   typed = "";
+  wrongs = 0;
   try {
     const asked = address ? { address } : { seed: Math.floor(Math.random() * 1e6) };
     const question = await ask("practice", { state: sent(app.state), ...asked });
@@ -79,9 +83,11 @@ async function mark(reveal) {
   if (!typed.trim() && !reveal) return field.focus();
   try {
     marked = await ask("practice", { state: sent(app.state), address: task.question.address, answer: typed.trim() || "?", ...(reveal ? { reveal: true } : {}) });
-    if (!reveal && typed.trim()) {
+    const counts = ["right", "rounding", "wrong"].includes(marked.verdict); // words in place of a number do not
+    if (!reveal && typed.trim() && counts) {
       score.tried += 1;
-      score.right += ["right", "rounding"].includes(marked.verdict);
+      score.right += marked.verdict !== "wrong";
+      wrongs += marked.verdict === "wrong";
     }
     say(marked.word);
   } catch (error) { marked = error; }

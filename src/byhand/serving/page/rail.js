@@ -3,6 +3,7 @@
 
 import { app, change, go } from "./app.js";
 import { bar, doing, fill, make, region } from "./drawing.js";
+import { tried as experimented } from "./trials.js";
 import { decimal, t } from "./words.js";
 
 /** The words that may come next, as bars; where an edit moved them, with what they were. */
@@ -47,6 +48,7 @@ function changes(look) {
   const { next, loss } = changed;
   return make("section", { class: "card changes" },
     make("h2", {}, t("changed")),
+    changed.count > 0 && changed.told.sentences.length > 0 && !experimented() && make("p", { class: "sentence" }, ticked(changed.told.sentences[0])),
     changed.count === 0 ? make("p", {}, t("changed.nothing")) : make("p", {}, t("changed.count", { count: changed.count }),
       first && [" ", make("a", { href: `#${first.id}`, "data-do": "step-to" }, t("changed.first", { title: first.title }))]),
     next && next.before !== next.after && make("p", { class: "turned" }, make("s", { class: "token" }, next.before), make("span", { "aria-label": t("becomes") }, " → "), make("b", { class: "token" }, next.after)),

@@ -4,7 +4,7 @@ import { app, attempt, render, sent } from "./app.js";
 import { ask } from "./asking.js";
 import { doing, make } from "./drawing.js";
 import { refusal } from "./notices.js";
-import { decimal, known, t } from "./words.js";
+import { decimal, editable, known, localised, pointed, t } from "./words.js";
 
 const WINDOW = 10; // rows and columns of a large matrix that are shown at once
 const LONGEST = 9; // signs of a number in a table; the editor has all of it
@@ -41,13 +41,13 @@ function setting({ key, value, choices }) {
   const field = ticked({ choices })
     ? make("input", { type: "checkbox", id, "data-do": "setting", "data-setting": key, checked: value === "true" })
     : choices
-      ? make("select", { id, "data-do": "setting", "data-setting": key }, choices.map((choice) => make("option", { value: choice, selected: choice === value }, choice)))
-      : make("input", { type: "text", id, "data-do": "setting", "data-setting": key, value, autocomplete: "off", spellcheck: "false", "aria-invalid": trouble?.key === key ? "true" : null });
+      ? make("select", { id, "data-do": "setting", "data-setting": key }, choices.map((choice) => make("option", { value: choice, selected: choice === value }, known(`choice.${choice}`) ? t(`choice.${choice}`) : choice)))
+      : make("input", { type: "text", id, "data-do": "setting", "data-setting": key, value: known(`choice.${value}`) ? t(`choice.${value}`) : editable(value), autocomplete: "off", spellcheck: "false", "aria-invalid": trouble?.key === key ? "true" : null });
   return make("div", { class: `setting${changed ? " moved" : ""}` }, make("label", { for: id }, label), field);
 }
 
 doing("setting", async (field) => {
-  const key = field.dataset.setting, value = field.type === "checkbox" ? String(field.checked) : field.value;
+  const key = field.dataset.setting, value = field.type === "checkbox" ? String(field.checked) : meant(field.value);
   const architecture = { ...app.state.architecture, [key]: value };
   const origin = app.models.find((model) => model.name === app.state.model.name)?.edit.architecture.find((one) => one.key === key)?.value;
   if (value === origin) delete architecture[key];
@@ -59,6 +59,9 @@ doing("setting", async (field) => {
     render();
   }
 });
+
+// What is typed in a field of words and numbers, as a model file writes it.
+const meant = (text) => (text.trim() === t("choice.none") ? "none" : pointed(text));
 
 // ------------------------------------------------------------------ weights
 
@@ -127,7 +130,7 @@ function part(one, row, column) {
 // A table that is opened is drawn with its numbers.
 document.addEventListener("toggle", (event) => { if (event.target.matches?.("details.weight-of[open]")) render(); }, true);
 
-const cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 2)}…` : text).replace("-", "−");
+const cut = (text) => localised(text.length > LONGEST ? `${text.slice(0, LONGEST - 2)}…` : text);
 
 /** A float in few signs, for a narrow table; what rounding leaves of a zero is said to be near it. */
 function brief(text) {
@@ -140,7 +143,7 @@ function cell(one, index, text, stop, heat) {
   const key = `${one.name}[${index.join(",")}]`, edited = app.state.weights?.[key];
   const [level, below] = heat?.(index) ?? [];
   return make("td", { class: ["n", edited !== undefined && "moved", level].filter(Boolean).join(" "), "data-a": `weight.${key}` },
-    make("button", { type: "button", "data-a": `weight.${key}`, "data-text": edited ?? text, tabindex: stop ? "0" : "-1", class: "weight-number", title: cut(edited ?? text) === (edited ?? text) ? null : edited ?? text }, make("span", { class: "face" }, (heat ? brief : cut)(edited ?? text)), below));
+    make("button", { type: "button", "data-a": `weight.${key}`, "data-text": edited ?? text, tabindex: stop ? "0" : "-1", class: "weight-number", title: (edited ?? text).length > LONGEST ? localised(edited ?? text) : null }, make("span", { class: "face" }, (heat ? brief : cut)(edited ?? text)), below));
 }
 
 const pan = (one, row, column, sign, on) => make("button", { type: "button", class: "tool", "data-do": "pan", "data-name": one.name, "data-row": row, "data-column": column, disabled: !on, "aria-label": t(`pan.${sign}`) }, sign);

@@ -1,12 +1,13 @@
 // The page's own words, which the server says in each language, and how numbers are written in it.
 
 let words = {};
+let glossary = [];
 let language = "en";
 
 /** Loads the words of a language. */
 export async function speak(wanted) {
-  const answer = await fetch(`/assets/words-${wanted}.json`);
-  words = await answer.json();
+  const found = await Promise.all(["words", "glossary"].map((name) => fetch(`/assets/${name}-${wanted}.json`).then((answer) => answer.json())));
+  [words, glossary] = found;
   language = wanted;
   document.documentElement.lang = wanted;
 }
@@ -15,8 +16,14 @@ export async function speak(wanted) {
 export const t = (key, values = {}) => (words[key] ?? key).replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
 export const known = (key) => key in words;
 export const spoken = () => language;
+/** The glossary: [{key, word, forms, says}]. */
+export const terms = () => glossary;
 
-const localised = (text) => (language === "es" ? text.replace(".", ",") : text).replace("-", "−");
+/** Numbers in a text as the language writes them: 0,25 in Spanish. */
+export const localised = (text) => (language === "es" ? text.replace(/(?<=\d)\.(?=\d)/g, ",") : text).replace("-", "−");
+/** The same in a field, to be edited; and what is typed there with a decimal comma, as it is sent. */
+export const editable = (text) => (language === "es" ? text.replace(/(?<=\d)\.(?=\d)/g, ",") : text);
+export const pointed = (text) => text.replace(/(?<=\d),(?=\d)/g, ".").replaceAll("−", "-");
 
 /** A float with so many decimals; for pictures, never for proofs. */
 export const decimal = (value, places = 4) => (value === null || value === undefined ? "–" : localised(value.toFixed(places)));

@@ -64,6 +64,92 @@ WORDS: Mapping[str, str] = {
     "drop": later("Let go: the model file opens here. It stays on this computer."),
     "drop.large": later("{name} is too large to be opened here"),
     "drop.limit": later("a model file of at most 4 MB"),
+    # the greeting and the experiments
+    "greeting": later(
+        "A language model that you can take apart: you see every number, and can change it."
+    ),
+    "greeting.how": later("Press one of these. What it changes is lit, and told in a sentence."),
+    "greeting.again": later("Show the greeting"),
+    "trials": later("Things to try"),
+    "trials.close": later("Close the things to try"),
+    "trials.back": later("Take it back"),
+    "trials.next": later("Next:"),
+    "experiments": later("Experiments with {model}"),
+    "try": later("Try this"),
+    "look-for": later("Look for this:"),
+    # the tour
+    "tour.take": later("Take the tour"),
+    "tour.again": later("Take the tour again"),
+    "tour.count": later("Tour, stop {at} of {count}"),
+    "tour.on": later("Next"),
+    "tour.back": later("Back"),
+    "tour.done": later("Done"),
+    "tour.leave": later("Leave"),
+    "tour.text": later("The text becomes tokens"),
+    "tour.text.text": later(
+        "The model reads these pieces. Behind the arrow stands what it expects next."
+        " Press a token to follow its position."
+    ),
+    "tour.map": later("The whole pass on one map"),
+    "tour.map.text": later(
+        "The blue line is the residual stream. Attention and the MLP read it and add to it."
+        " Press a station to go there."
+    ),
+    "tour.step": later("One step at a time"),
+    "tour.step.text": later(
+        "Each step has its formula and all its numbers. The arrow keys lead on, and Space plays."
+    ),
+    "tour.number": later("Every number explains itself"),
+    "tour.number.text": later(
+        "Point at a number to see what it means and how it comes about."
+        " What it is made of lights up."
+    ),
+    "tour.next": later("What comes of it"),
+    "tour.next.text": later(
+        "Each word has a logit and a probability."
+        " After an edit, what they were before stands beside them."
+    ),
+    "tour.weights": later("Now change something"),
+    "tour.weights.text": later(
+        "Here are all weights and the architecture. Every number follows while you type."
+        " Ctrl+Z takes everything back."
+    ),
+    # the glossary and the history
+    "glossary": later("Glossary"),
+    "glossary.about": later("Words with a dotted line below them are explained here."),
+    "history": later("What was edited"),
+    "history.about": later("Press an edit to go back to before it."),
+    "history.none": later("Nothing has been edited yet."),
+    "edit.model": later("model: {model}"),
+    "edit.several": later("{count} changes at once"),
+    "edit.back": later("{what}, taken back"),
+    "edit.text": later("text: {text}"),
+    "edit.target": later("target: {target}"),
+    "edit.lessons": later("training steps: {count}"),
+    "edit.compared": later("what is compared"),
+    # the choices of the architecture
+    "choice.none": later("none"),
+    "choice.layernorm": later("layernorm"),
+    "choice.rmsnorm": later("RMSNorm"),
+    "choice.pre": later("before (pre)"),
+    "choice.post": later("after (post)"),
+    "choice.learned": later("learned"),
+    "choice.sinusoidal": later("sines and cosines"),
+    "choice.rope": "RoPE",
+    "choice.alibi": "ALiBi",
+    "choice.relu": "ReLU",
+    "choice.gelu": "GELU",
+    "choice.gelu_tanh": later("GELU with tanh"),
+    "choice.silu": "SiLU",
+    "choice.identity": later("none (identity)"),
+    "choice.relu2": later("ReLU squared"),
+    "choice.quick_gelu": later("quick GELU"),
+    "choice.sigmoid": later("sigmoid"),
+    "choice.tanh": "tanh",
+    "choice.serial": later("in turn"),
+    "choice.parallel": later("side by side"),
+    "choice.true": later("yes"),
+    "choice.false": later("no"),
     # steps and the rail
     "map": later("The whole pass"),
     "map.here": later("you are here"),
@@ -108,11 +194,11 @@ WORDS: Mapping[str, str] = {
     "number.press.weight": later("Press to change it."),
     "editor.how": later("0.2, −3/2, sqrt(2)/2 · ↑ ↓ nudge · Enter keeps · Esc takes back"),
     # weights and architecture
-    "weights.title": later("{model}, laid open"),
+    "weights.title": later("Inside {model}"),
     "architecture": later("Architecture"),
     "weights": later("Weights"),
     "weights.count": later("{count} numbers"),
-    "weights.how": later("Press a number to change it; everything downstream follows."),
+    "weights.how": later("Press a number to change it; everything that depends on it changes too."),
     "weights.fixed": later("The weights of this model are too many to change here."),
     "weights.same": later("the same numbers as {name}; changed there, they change here"),
     "edited": later("edited"),
@@ -167,29 +253,29 @@ WORDS: Mapping[str, str] = {
     "learn.all": later("all together"),
     "learn.exact": later("These first gradients are exact: rest on one to see it."),
     "learn.numbers": later(
-        "Lessons are learned in float64, since exact numbers would grow with every step."
-        " Momentum is 0.9; Adam has β 0.9 and 0.999; AdamW has weight decay 0.01."
+        "Lessons run in float64, since exact numbers would grow with every step. Momentum "
+        "is 0.9; Adam has β 0.9 and 0.999; AdamW has weight decay 0.01."
     ),
     "learn.lesson": later("{steps} × {optimizer}, rate"),
     # pictures
     "pictures.title": later("Pictures of position {label}"),
     "attention": later("Attention"),
     "attention.about": later(
-        "Each row shares out one whole:"
-        " how much a position takes from each one that it may look at."
+        "Each row sums to 1: it shows how much attention a position gives to each one that "
+        "it may look at."
     ),
     "attribution": later("What adds to the logit of the word"),
     "attribution.about": later("What each part of the model adds to the logit of {token}."),
     "attribution.none": later("The logit of this model does not split into parts that add up."),
     "attribution.total": later("together: the logit of {token}"),
     "lens": later("What would come if the model stopped here"),
-    "lens.about": later("The stream, read off after each part as if it were the last."),
-    "stream": later("The stream, number by number"),
+    "lens.about": later("The residual stream after each part, read as if that part were the last."),
+    "stream": later("The residual stream, number by number"),
     "stream.about": later(
-        "Each line is the stream, or what is added to it: orange above zero, blue below,"
-        " full colour at {reach}."
+        "Each line is the residual stream, or what is added to it: orange above zero, blue "
+        "below, full colour at {reach}."
     ),
-    "stream.largest": later("largest in size: number {at}, {value}"),
+    "stream.largest": later("largest in absolute value: number {at}, {value}"),
     "logits": later("Logits"),
     "part.token": later("the token"),
     "part.position": later("the position"),
@@ -214,7 +300,7 @@ WORDS: Mapping[str, str] = {
     "preset.before": later("before the last change"),
     "along": later("Along the pass"),
     "along.about": later("The largest difference of each step; bars grow with its digits."),
-    "along.first": later("here they part"),
+    "along.first": later("first difference"),
     "step": later("step"),
     "difference": later("largest difference"),
     "only.a": later("only in A"),
