@@ -6,19 +6,35 @@ asks only for shapes and counts.  A training step is asked for where a book show
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
+from random import Random
 
 from byhand.counting import Inventory, count
 from byhand.document.book import Book
 from byhand.document.compose.book import bind
 from byhand.document.compose.book.edition import PENCIL, Edition
 from byhand.document.compose.book.one_step import OneStep
-from byhand.document.compose.worksheet import VALUES, Questioning, Worksheet, claims_text, worksheet
+from byhand.document.compose.worksheet import (
+    MISTAKE,
+    VALUES,
+    Questioning,
+    Worksheet,
+    claims_text,
+    correction_sheet,
+    file_stem,
+    lines_in,
+    planted,
+    slips,
+    worksheet,
+)
 from byhand.editions import TOY_ENTRIES, TOY_PARAMETERS, command_on, edition_of, scale_of
-from byhand.errors import InputError
-from byhand.evaluate import Job
-from byhand.language import spoken
+from byhand.errors import InputError, UsageError
+from byhand.evaluate import PENCIL_SIZED, Job, Revise, pencil_sized
+from byhand.language import _, spoken, whole
+from byhand.numbers.base import Numbers
+from byhand.numbers.exact import Exact
 from byhand.numbers.pencil import Pencil
 from byhand.tracing import Trace
 
@@ -34,20 +50,76 @@ def make_worksheet(
     `called` is the model's name for those who check the sheet.  `book` is the book of the trace, if
     it exists already.
     """
-    places = rule = None
+    places = rule = step = None
     inventory = count(trace.model.spec, trace.model.weights)
     learning = asking.learning and scale_of(inventory, trace) == PENCIL
-    if (VALUES in asking.which or learning) and _by_hand(trace, inventory):
+    if asking.exact:
+        edition = _in_exact_numbers(trace, called, learning)
+        trace, book = edition.trace, bind(edition, spoken(), explaining=False)
+        step = edition.one_step
+    elif (VALUES in asking.which or learning) and _by_hand(trace, inventory):
         edition, places = _with_a_pencil(trace, asking.decimals, called, learning)
         trace, book = edition.trace, bind(edition, spoken(), explaining=False)
-        if edition.one_step is not None and edition.one_step.measured:
-            trace, rule = _both(trace, edition.one_step), edition.one_step.rule
+        step = edition.one_step
     elif book is None:
         edition = edition_of(trace, command_on(called, trace.text), called=called)
         book = bind(edition, spoken(), explaining=False)
     else:
         book = replace(book, pages=tuple(p for p in book.pages if p.slug not in LEARNED))
+    if step is not None and step.measured:
+        trace, rule = _both(trace, step), step.rule
+    if asking.level == MISTAKE:
+        if places is None or book is None:
+            raise InputError(
+                _("a mistake is planted where a model is small enough for a pencil"),
+                hint=_("ask for another level"),
+            )
+        return _with_a_mistake(trace, book, asking, places, called)
     return worksheet(trace, book, asking, decimals=places, called=called, rule=rule)
+
+
+def _with_a_mistake(
+    trace: Trace, book: Book, asking: Questioning, decimals: int, called: str
+) -> Worksheet:
+    """The sheet with the working of one block, in which one line is wrong."""
+    lines = lines_in(book, trace, asking)
+    for wrong in slips(trace, lines, decimals, Random(asking.seed)):
+        try:
+            other = _again(trace, Pencil(decimals), planted(wrong))
+        except InputError:  # with the mistake, a divisor is rounded to 0
+            continue
+        edition = edition_of(other, command_on(called, trace.text), called=called)
+        printed = bind(edition, spoken(), explaining=False)
+        right = next(line for line in lines if line.address == wrong.address)
+        sheet = correction_sheet(
+            other, printed, asking, right, decimals=decimals, called=called, workings=book
+        )
+        if sheet is not None:
+            return sheet
+    raise InputError(_("no line of this pass can be planted with a mistake"))
+
+
+def _in_exact_numbers(trace: Trace, called: str, learning: bool) -> Edition:
+    """The edition of the same pass in exact and named numbers."""
+    if not pencil_sized(trace.model):
+        raise InputError(
+            _("an exact worksheet needs a small model"),
+            expected=_("at most {count} parameters").format(count=whole(PENCIL_SIZED)),
+            hint=_("leave out --exact: decimals are asked for then"),
+        )
+    return _in_full(
+        edition_of(
+            _again(trace, Exact()), command_on(called, trace.text), called=called, learning=learning
+        )
+    )
+
+
+def _again(trace: Trace, numbers: Numbers, revise: Revise | None = None) -> Trace:
+    """The pass of a trace in other numbers; `revise` may replace values on the way."""
+    return Job(
+        trace.model, trace.plan, numbers, trace.text, trace.tokens, trace.target,
+        source=trace.source, segments=trace.segments,
+    ).work(revise=revise)  # fmt: skip
 
 
 def _by_hand(trace: Trace, inventory: Inventory) -> bool:
@@ -67,9 +139,8 @@ def _with_a_pencil(
     for places in [decimals] if decimals is not None else range(USUAL_DECIMALS, MOST_DECIMALS + 1):
         pencil = Pencil(places)
         try:
-            job = Job(trace.model, trace.plan, pencil, trace.text, trace.tokens, trace.target,
-                      source=trace.source, segments=trace.segments)  # fmt: skip
-            edition = edition_of(job.work(), command, called=called, learning=learning)
+            worked = _again(trace, pencil)
+            edition = edition_of(worked, command, called=called, learning=learning)
             if edition.one_step is not None and edition.one_step.error is not None:
                 raise edition.one_step.error
             return _in_full(edition), places
@@ -93,25 +164,48 @@ def _both(trace: Trace, one_step: OneStep) -> Trace:
     return replace(learned, plan=plan, steps={**trace.steps, **learned.steps}, target=trace.target)
 
 
-def worksheet_files(sheet: Worksheet, *, pdf: bool = False) -> dict[str, bytes]:
+def worksheet_files(
+    sheet: Worksheet, *, pdf: bool = False, students: Sequence[str] = ()
+) -> dict[str, bytes]:
     """File name → contents, in the language spoken.
 
     The sheet and its key are pages for a browser, with `pdf` also typeset.  Beside them lie the
-    claims file to fill in, and the same file filled in as the key.
+    claims file to fill in, and the same file filled in as the key.  Each of the `students` has a
+    copy, with the name on it and in the names of its files.
     """
+    copies = [replace(sheet, student=name) for name in students] or [sheet]
+    _refuse_same_names(copies)
+    files: dict[str, bytes] = {}
+    for copy in copies:
+        files |= _copy_files(copy, pdf=pdf)
+    return files | _copy_files(replace(sheet, student=""), pdf=pdf, key=True)
+
+
+def _copy_files(sheet: Worksheet, *, pdf: bool, key: bool = False) -> dict[str, bytes]:
+    """The files of one copy, or of the key."""
     from byhand.document.media.html.worksheet import worksheet_page
 
-    texts = {
-        "worksheet.html": worksheet_page(sheet),
-        "worksheet-key.html": worksheet_page(sheet, key=True),
-        "worksheet.yaml": claims_text(sheet),
-        "worksheet-key.yaml": claims_text(sheet, filled=True),
+    stem = f"{file_stem(sheet.student)}{'-key' if key else ''}"
+    files = {
+        f"{stem}.html": worksheet_page(sheet, key=key).encode(),
+        f"{stem}.yaml": claims_text(sheet, filled=key).encode(),
     }
-    files = {name: text.encode() for name, text in texts.items()}
     if pdf:
         from byhand.document.media.typst import typeset
         from byhand.document.media.typst.worksheet import worksheet_source
 
-        for name, key in (("worksheet.pdf", False), ("worksheet-key.pdf", True)):
-            files[name] = typeset(worksheet_source(sheet, key=key))
+        files[f"{stem}.pdf"] = typeset(worksheet_source(sheet, key=key))
     return files
+
+
+def _refuse_same_names(copies: Sequence[Worksheet]) -> None:
+    """Raises a UsageError if two students' files would have one name."""
+    seen: dict[str, str] = {}
+    for copy in copies:
+        if copy.file in seen or copy.file == "worksheet-key.yaml":
+            raise UsageError(
+                _("two students' files would have the same name"),
+                expected=_("names that differ in a letter or a digit"),
+                found=f"{seen.get(copy.file, '')}, {copy.student}",
+            )
+        seen[copy.file] = copy.student

@@ -219,7 +219,7 @@ def test_an_unknown_number_is_shown_with_the_digits_that_are_known() -> None:
         (MIXED, lambda x: x * np.array([3, 1, 2, 1])[:, None, None],
          "(head 2: 2 ×; head 0: 3 ×)"),
         (OUT, lambda x: np.where(x > 0, x / 1.25, x * 1.5),
-         "numbers above 0 are 0.8 × what follows and numbers below 0 3/2 ×, in the whole line"),
+         "numbers above 0 in the whole line are 0.8 × what follows, those below 0 3/2 ×"),
         (OUT, lambda x: np.outer([2] + [1] * 5, [-1] + [1] * 23) * x,
          "(position 0: 2 ×; channel 0: −1 ×)"),
         ("logits", at(..., 3, to=lambda x: 0 * x - 30), "token 3 (of 19) is −30 everywhere"),

@@ -157,7 +157,7 @@ def mixed(matrix: Data) -> Data:
     (grouped, f"input channels 16…31 of {HIDDEN} act times 1.5"),
     (mixed, f"{HIDDEN} is mixed with block.0.mlp.hidden, which has a share of 1/2"),
     (Quantised("int4", 16), f"{HIDDEN} is rounded to int4 in groups of 16 input channels"),
-    (Quantised("int8", 16, scales=1), "has the scale of the neighbouring group"),
+    (Quantised("int8", 16, scales=1), "with the neighbouring group's scale"),
     (Pruned(0.3), f"the smallest 30 % of {HIDDEN} are 0"),
 ])  # fmt: skip
 def test_a_matrix_that_differs_in_one_way_is_told(
@@ -186,7 +186,7 @@ def test_a_low_rank_that_is_added_is_described() -> None:
 def test_what_enters_a_product_is_solved_for() -> None:
     kept = np.random.default_rng(1).random((len(TOKENS), 32)) > 0.25
     dropped = (right(OUT) * kept / 0.75) @ weight(HIDDEN) + weight(HIDDEN + "_bias")
-    assert "larger by 1/(1 - 0.25)" in cause(HIDDEN, dropped, OUT)
+    assert "the rest grows by 1/(1 - 0.25)" in cause(HIDDEN, dropped, OUT)
     rounded = Cut(8)(right(OUT)) @ weight(HIDDEN) + weight(HIDDEN + "_bias")
     assert "rounded to bfloat16" in cause(HIDDEN, rounded, OUT)
 

@@ -108,7 +108,7 @@ def test_the_zero_vector_points_nowhere() -> None:
 def test_numbers_that_may_all_be_zero_say_nothing_of_a_direction() -> None:
     line = direction([1.0, 2.0], 0, "0.0", "~0.1")
     assert line.verdict is Verdict.UNJUDGED
-    assert line.reason == "so roughly written, it may point anywhere"
+    assert line.reason == "written this roughly, it may point anywhere"
 
 
 def test_the_document_s_direction_for_c_has_a_sign_slip(walkthrough: Model) -> None:
@@ -168,7 +168,7 @@ def test_nan_points_nowhere() -> None:
 def test_what_may_be_zero_may_point_anywhere() -> None:
     line = direction([0.1, -0.2], 0.3, "1", "2.0")
     assert line.verdict is Verdict.UNJUDGED
-    assert line.reason == "so little is known of it, it may point anywhere"
+    assert line.reason == "so little is known of it that it may point anywhere"
 
 
 def test_a_long_vector_is_judged_in_one_go() -> None:

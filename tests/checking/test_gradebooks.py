@@ -75,10 +75,10 @@ def test_what_follows_from_the_student_s_own_lines_earns_full_marks() -> None:
     assert graded.first_error is graded["b"]
 
 
-def test_a_right_value_out_of_nowhere_earns_half_unless_the_rules_say_otherwise() -> None:
+def test_a_right_value_out_of_nowhere_is_right_unless_the_rules_say_otherwise() -> None:
     text = sheet(line("a", UNSUPPORTED))
-    assert grade(text).total == HALF
-    assert grade(text, rules=Rules(unsupported=Fraction(1))).total == 1
+    assert grade(text).total == 1
+    assert grade(text, rules=Rules(unsupported=HALF)).total == HALF
     assert grade(text, rules=Rules(unsupported=Fraction(0))).total == 0
 
 
@@ -175,11 +175,11 @@ def test_everybody_is_marked_over_the_same_lines() -> None:
     assert [(each.student, each.total, each.out_of) for each in book.sheets] == [
         ("Anna", 2, 3),
         ("Ben", 1, 3),
-        ("Cleo", Fraction(3, 2), 3),  # the line she lacks is a blank
+        ("Cleo", 2, 3),  # the line she lacks is a blank
         ("Dora", 2, 3),  # the line she added counts neither way
     ]
     assert book.sheets[2]["b"].outcome == BLANK
-    assert book.mean_percent == Fraction(650, 12)
+    assert book.mean_percent == Fraction(700, 12)
 
 
 def test_the_worksheet_can_say_which_lines_it_asks_for() -> None:
@@ -254,7 +254,7 @@ def test_the_table_has_a_row_a_student_and_a_column_a_line() -> None:
         "student,total,out of,percent,a,b,c\n"
         "Anna,2,3,66.7,1,0,1\n"
         "Ben,1,3,33.3,1,0,0\n"
-        "Cleo,1.5,3,50,1,0,0.5\n"
+        "Cleo,2,3,66.7,1,0,1\n"
         "Dora,2,3,66.7,1,1,0\n"
     )
 

@@ -163,8 +163,10 @@ def _check(family: str, bug: str, lines: tuple[str, ...] | None) -> None:
         (LLAMA, "rope base", "it follows if the base of RoPE is 1000000; the model says 10000",
          "use rope_theta 10000"),
         (LLAMA, "kv tiled",
-         "it follows if the 2 key and value heads are tiled (head h reads h mod 2); the model "
-         "repeats each 2 times (head h reads h // 2)",
+         (
+             "it follows if the 2 key-value heads are tiled (head h reads h mod 2); the "
+             "model repeats each 2 times (h // 2)"
+         ),
          "repeat each key and value head 2 times in a row (repeat_interleave)"),
         (GPT2, "position offset",
          "it follows if positions count from 1; the model counts from 0",

@@ -106,7 +106,7 @@ CASES: tuple[tuple[str, str, Change, str, str], ...] = (
     ("deepseek", "router_scores", setting(op="softmax", kind=None), "chosen", "scores are a softm"),
     ("deepseek", "out", copying, "out", "the shared expert is left out"),
     ("qwen", "shared.weighed", copying, "out", "the shared expert's answer counts whole"),
-    ("qwen", "shares", setting(normalised=True), "shares", "softmax over the chosen experts, 1"),
+    ("qwen", "shares", setting(normalised=True), "shares", "the chosen experts, which sum to 1"),
     ("gpt_oss", "gate_limited", copying, "out", "limit 0.7 is left out"),
     ("gpt_oss", "gate_limited", setting(least=Fraction("-0.7")), "out", "limited on both sides"),
     ("gpt_oss", "hidden_limited", setting(least=None), "out", "limited from above alone"),

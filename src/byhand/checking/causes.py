@@ -16,6 +16,7 @@ import numpy as np
 
 from byhand.checking.diagnosis import Diagnosis, diagnosed
 from byhand.checking.differences import forgiving
+from byhand.checking.ids import next_of_the_text
 from byhand.checking.replay import Line, Replay
 from byhand.checking.surroundings import Surroundings
 from byhand.checking.verdicts import Marked, Suspect, Verdict
@@ -58,11 +59,20 @@ def with_causes(
                 work=left,
             )
         left -= diagnosis.work
+        causes = diagnosis.causes or (_by_the_text(replay, own) if step == "next" else ())
         told[id(line)] = replace(
-            line, suspects=diagnosis.causes, described=diagnosis.described, ask=diagnosis.ask
+            line, suspects=causes, described=diagnosis.described, ask=diagnosis.ask
         )
-        found[step] += map(form_of, diagnosis.causes)
+        found[step] += map(form_of, causes)
     return [told.get(id(line), line) for line in lines]
+
+
+def _by_the_text(replay: Replay, line: Line) -> tuple[Suspect, ...]:
+    """That a person wrote the next token of the text in place of the model's."""
+    if not line.claim.by_hand:
+        return ()
+    found = next_of_the_text(line, replay.text.tokens, replay.text.target)
+    return () if found is None else (found,)
 
 
 def _in_turn(lines: Sequence[Marked]) -> Iterator[Marked]:

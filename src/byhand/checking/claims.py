@@ -81,6 +81,8 @@ class Sheet:
     read_text: str | None = None  # what an encoder reads: its text,
     read_tokens: npt.NDArray[np.int64] | None = None  # its ids, (batch, source) or (source),
     read_mask: npt.NDArray[np.bool_] | None = None  # and its mask, False at padding
+    exact: bool = False  # whether a decimal is meant exactly: 0.33 is not 1/3
+    working: tuple[Entry, ...] = ()  # a printed working with one wrong line, to be corrected
 
     def wrong(
         self,

@@ -44,7 +44,12 @@ Whole = npt.NDArray[np.int64]
 
 def known_counts(model: Model) -> dict[str, int]:
     """Every count that may be claimed under count.…: the inventory's, and the model's sizes."""
-    return {**_sizes(model.spec), **_inventory(model).numbers}
+    return sizes_and_counts(model.spec, _inventory(model))
+
+
+def sizes_and_counts(spec: ModelSpec, inventory: Inventory) -> dict[str, int]:
+    """The sizes of an architecture and the counts of its inventory, by address."""
+    return {**_sizes(spec), **inventory.numbers}
 
 
 def mark_counts(claims: Iterable[Claim], model: Model) -> list[Marked]:
@@ -91,7 +96,7 @@ def _share(difference: float, slack: float) -> float:
 
 
 def _inventory(model: Model) -> Inventory:
-    return count(model.spec, model.weights)
+    return count(model.spec, model.weights or None)  # of a config, none are there
 
 
 def _sizes(spec: ModelSpec) -> dict[str, int]:
@@ -212,7 +217,7 @@ def ways_to_count(model: Model, address: str, said: float, slack: float) -> tupl
     Where more ways are equally simple than are shown, the last one says so.
     """
     if address not in _inventory(model).numbers:
-        return ()
+        return tuple(_other_sizes(model, address, said))
     cells = _Cells.of(model, address)
     departures = _that_matter(cells)
     further: list[Way] = []  # found at a cost one lower, but they round to another number
@@ -228,6 +233,21 @@ def ways_to_count(model: Model, address: str, said: float, slack: float) -> tupl
             return _as_suspects(model.name, [*near, *further], said, slack)
         further = far
     return _as_suspects(model.name, further, said, slack)
+
+
+def _other_sizes(model: Model, address: str, said: float) -> Iterator[Suspect]:
+    """The other sizes of the model that are this number; of the vocabulary also its last id."""
+    sizes = _sizes(model.spec)
+    change = _("{command} lists what there is to count").format(
+        command=f"byhand count {model.name}"
+    )
+    for name, size in sizes.items():
+        if name != address and size == said:
+            sentence = _("{count} is {other}").format(count=f"{size:,}", other=name)
+            yield Suspect(KIND, sentence, change, 0.0)
+    if address == "count.vocabulary" and said == sizes[address] - 1:
+        sentence = _("{count} is the last id: ids are counted from 0").format(count=f"{said:,.0f}")
+        yield Suspect(KIND, sentence, change, 0.0)
 
 
 def _combined(departures: Sequence[_Departure], cost: int) -> Iterator[tuple[_Departure, ...]]:

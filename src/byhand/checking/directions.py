@@ -60,9 +60,9 @@ def _mark_direction(claim: Claim, values: Values) -> Marked:
     if not rows:
         return left_blank(claim)
     if any((np.abs(row.said) <= row.slack).all() for row in rows):
-        return unjudged(claim, _("so roughly written, it may point anywhere"))
+        return unjudged(claim, _("written this roughly, it may point anywhere"))
     if any(row.unknown for row in rows):
-        return unjudged(claim, _("so little is known of it, it may point anywhere"))
+        return unjudged(claim, _("so little is known of it that it may point anywhere"))
     shares = [row.share(row.said) for row in rows]
     worst = int(np.argmax(shares))
     right = shares[worst] <= 1

@@ -5,7 +5,7 @@
 | verdict | marks |
 |---|---|
 | right, or carried forward: it follows from the student's own lines above | all |
-| right, but not from the lines above | half, or what `Rules.unsupported` says |
+| right, but not from the lines above | all, or what `Rules.unsupported` says |
 | error here | none (with `Rules.by_entry`, those of the entries that are within what is allowed) |
 | left blank | none |
 | cannot be judged | the line is set aside: nothing to win, nothing to lose |
@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
+from byhand.checking.readers.class_folder import student_of
 from byhand.checking.verdicts import Marked, MarkedText, Suspect, Verdict
 from byhand.errors import UsageError
 from byhand.language import _
@@ -36,7 +37,7 @@ class Rules:
     """How verdicts become marks."""
 
     each: Fraction = Fraction(1)  # marks for a line without marks of its own on the sheet
-    unsupported: Fraction = Fraction(1, 2)  # the share for a right value that does not follow
+    unsupported: Fraction = Fraction(1)  # the share for a right value that does not follow
     by_entry: bool = False  # whether the right entries of a wrong line count
 
     def __post_init__(self) -> None:
@@ -98,8 +99,11 @@ class GradedLine:
             said.append(_("the right value, but not from your line above"))
         elif self.outcome == Verdict.ERROR.value:
             mistake = self.mistake
-            said.append(mistake.sentence if mistake else _("does not follow"))
-        if self.filled < 1:
+            described = self.marked.described if self.marked else ()
+            said.append(
+                mistake.sentence if mistake else next(iter(described), _("does not follow"))
+            )
+        if self.filled < 1 and not self.given:
             said.append(_("not all of it is filled in"))
         return "; ".join(said)
 
@@ -126,6 +130,12 @@ class Graded:
     def percent(self) -> Fraction | None:
         """The percentage of the marks that could be won; None where none could."""
         return 100 * self.total / self.out_of if self.out_of else None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is filled in."""
+        own = [line for line in self.lines if not line.given]
+        return bool(own) and all(line.outcome == BLANK for line in own)
 
     @property
     def first_error(self) -> GradedLine | None:
@@ -156,7 +166,7 @@ def _student(text: MarkedText) -> str:
     if text.label:
         return text.label
     source = next((line.claim.source for line in text.lines), "")
-    return Path(source.partition(":")[0]).stem
+    return student_of(Path(source.partition(":")[0]).stem)
 
 
 def _worth(line: Marked, marks: Mapping[str, Fraction], rules: Rules) -> Fraction:

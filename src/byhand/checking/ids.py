@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byhand.address import Index
+from byhand.checking.verdicts import Suspect
+from byhand.language import _
 from byhand.numbers.allowed import Contest, Judged
 from byhand.numbers.base import Prediction
 
@@ -66,6 +68,29 @@ def are_next(line: Line, tokens: Sequence[Prediction]) -> bool | None:
         elif said[place] not in (found.tied or (found.id,)):
             return False
     return True if decided else None
+
+
+def next_of_the_text(line: Line, tokens: Sequence[int], target: int | None) -> Suspect | None:
+    """That the claimed next token is the one that the text goes on with; None where it is not."""
+    coming = [*tokens[1:], target]
+    claim, said = line.claim, np.asarray(line.values)
+    places = _places(len(coming), claim.index).reshape(np.shape(said))
+    filled = [
+        (said[place], coming[int(places[place])])
+        for place in np.ndindex(places.shape)
+        if claim.claimed is None or claim.claimed[place]
+    ]
+    if not filled or any(claimed != comes for claimed, comes in filled):
+        return None
+    return Suspect(
+        "next-of-text",
+        _(
+            "it follows if the token that comes next in the text is given; "
+            "the model expects another"
+        ),
+        _("take the token with the largest logit"),
+        0.0,
+    )
 
 
 def _places(count: int, index: Index) -> Any:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from byhand.address import write_index
+from byhand.checking.by_pencil import ByPencil
 from byhand.checking.causes import Form, together, with_causes
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
@@ -25,6 +26,7 @@ from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
 from byhand.checking.precisions import usual_precision
 from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
+from byhand.checking.standing_claims import apart, mark_standings
 from byhand.checking.surroundings import Surroundings
 from byhand.checking.ties import Ties
 from byhand.checking.verdicts import Marked, MarkedText, Verdict
@@ -60,19 +62,21 @@ def judge_text(
     `others` are the other texts of a batch, `known` the mistakes that were found in them.
     """
     rounding = Rounding.named(precision or text.precision or usual_precision(text.claims))
-    counts, weights, directions, steps = _sorted(text.claims)
+    stood, told = apart(text.claims)
+    counts, weights, directions, steps = _sorted(told)
     replay = Replay.of(
         model,
         replace(text, claims=steps),
         rounding,
         like=like,
         progress=progress,
-        gaps_rounded=gaps_rounded,
+        gaps_rounded=gaps_rounded or rounding.half_unit > 0,
     )
     lines = [
         *mark_counts(counts, model),
         *mark_weights(weights, model),
         *mark_directions(directions, model, _values(replay)),
+        *mark_standings(stood, replay),
         *_Judge(replay).marked(suspects=suspects, others=others, known=known),
     ]
     name = _precision_name(rounding, text.claims)
@@ -152,6 +156,7 @@ class _Judge:
         self.order = {address: place for place, address in enumerate(replay.claimed)}
         self.found: dict[str, list[_Local]] = {}
         self.ties = Ties(replay)
+        self.pencil = ByPencil(replay)
 
     def marked(
         self, *, suspects: bool, others: Sequence[ClaimedText] = (), known: Sequence[Form] = ()
@@ -299,6 +304,8 @@ class _Judge:
         wrong lines is right only if it is true.
         """
         truth = self._truth(address, local) if local.doubtful else True
+        if truth is not True and self.pencil.agrees(local.line):
+            truth = True
         if local.follows:
             astray = truth is None and any(other.astray for other in local.above)
             return Verdict.CARRIED if truth is False or astray else Verdict.RIGHT

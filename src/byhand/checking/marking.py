@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from byhand.checking.causes import form_of, together
 from byhand.checking.claims import ClaimedText, Reading, Sheet
+from byhand.checking.corrections import corrected
 from byhand.checking.dumps import NameMap, loosened, opened, processed, processing_told
 from byhand.checking.judging import judge_text
 from byhand.checking.matches import match, text_of
 from byhand.checking.matches.texts import rows_of
-from byhand.checking.readers import read_claims
-from byhand.checking.replay import Replay
+from byhand.checking.readers import read_sheets
+from byhand.checking.readers.numerals import HALF, rounded_up
+from byhand.checking.replay import DECIMALS, Replay
 from byhand.checking.verdicts import Marked, MarkedText, Marking
 from byhand.errors import UsageError
 from byhand.evaluate import Progress
@@ -50,14 +54,17 @@ def mark(
         )
     texts: list[MarkedText] = []
     replay: Replay | None = None
-    for sheet in _joined([read_claims(source) for source in claims]):
+    for sheet in _joined([sheet for given in claims for sheet in read_sheets(given)]):
         sheet = sheet if optimizer is None else replace(sheet, optimizer=optimizer)
         sheet = opened(sheet, model)
         read = text_of(rows_of(sheet, model, text, source, segments))
         used, done = processed(sheet, model, read)
-        sheet = loosened(sheet, done)
+        sheet = _to_the_decimals(loosened(sheet, done))
         if replay is not None and replay.model is not used:
             replay = None
+        if sheet.working:
+            texts.append(_correction(sheet, used, precision, text, target, progress))
+            continue
         rows = match(sheet, used, text, target, source=source, segments=segments, names=names)
         batch: list[MarkedText] = []
         for claimed in rows:
@@ -77,6 +84,36 @@ def mark(
         for marked, lines in zip(batch, together([each.lines for each in batch]), strict=True):
             texts.append(replace(marked, lines=tuple(lines)))
     return Marking(model.name, tuple(texts))
+
+
+def _to_the_decimals(sheet: Sheet) -> Sheet:
+    """A worksheet with its numbers to the decimals that it asks for: 0.3 means 0.300 there."""
+    places = (sheet.precision or "").removeprefix(DECIMALS)
+    if not sheet.marks or places == sheet.precision or not places.isdecimal():
+        return sheet
+    most = rounded_up(HALF / 10 ** int(places))
+    entries = tuple(
+        entry if entry.format else replace(entry, slack=np.minimum(entry.slack, most))
+        for entry in sheet.entries
+    )
+    return replace(sheet, entries=entries)
+
+
+def _correction(
+    sheet: Sheet,
+    model: Model,
+    precision: str | None,
+    text: str | None,
+    target: str | None,
+    progress: Progress | None,
+) -> MarkedText:
+    """The marks of a sheet on which one line of a printed working is to be corrected."""
+
+    def judge(claimed: ClaimedText, suspects: bool) -> MarkedText:
+        found, _replay = judge_text(model, claimed, precision, suspects=suspects, progress=progress)
+        return found
+
+    return corrected(sheet, lambda printed: match(printed, model, text, target), judge)
 
 
 def _processing(done: tuple[str, ...]) -> tuple[Reading, ...]:

@@ -26,7 +26,7 @@ from byhand.evaluate import Admitted, Progress, pencil_sized, work_out
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.allowed import PRECISIONS, Allowed, Judged, Precision, Range, precision
-from byhand.numbers.base import Prediction
+from byhand.numbers.base import Numbers, Prediction
 from byhand.numbers.floats.formats import FORMATS
 from byhand.optimizer import BEFORE
 from byhand.plan import SCORES, WEIGHT, Plan, Step
@@ -235,8 +235,21 @@ class Replay:
         """Steps of the model in exact numbers, whatever the claims say."""
         from byhand.numbers.exact import Exact
 
-        plan, tokens, read = self.plan.only(wanted), self.text.tokens, self._source
-        return work_out(plan, self.model.weights, tokens, Exact(), source=read, keep=wanted)
+        return self.worked_in(Exact(), wanted)
+
+    def worked_in(self, numbers: Numbers, wanted: Sequence[str]) -> dict[str, Worked]:
+        """Steps of the model in other numbers, whatever the claims say."""
+        return work_out(
+            self.plan.only(wanted),
+            self.model.weights,
+            self.text.tokens,
+            numbers,
+            target=self.text.target,
+            targets=self.text.targets,
+            source=self._source,
+            given=self._before(self.plan.only(wanted)) or None,
+            keep=wanted,
+        )
 
     def try_edit(self, edited: Plan, target: str) -> Worked:
         """The value of an edited plan at a step, from the claimed lines above it."""

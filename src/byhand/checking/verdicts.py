@@ -84,7 +84,7 @@ class Worst:
 
 
 @dataclass(frozen=True)
-class Marked:
+class Marked(Shown):
     """One claim with its verdict.
 
     >>> import byhand
@@ -178,6 +178,11 @@ class MarkedText:
         return tuple(suspect for line in self.lines for suspect in line.suspects)
 
     @property
+    def empty(self) -> bool:
+        """Whether there are lines to fill in, and none of them is filled in."""
+        return bool(self.lines) and all(line.blank for line in self.lines)
+
+    @property
     def follows(self) -> bool:
         """Whether no line was found that does not follow."""
         wrong = (Verdict.ERROR, Verdict.UNSUPPORTED)
@@ -246,6 +251,11 @@ class Marking(Shown):
             return self.passed
         misfits = any(each.misfit for each in self.unmatched)
         return self.follows and not misfits and all(line.near for line in self.unjudged)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are lines to fill in, and none of them is filled in."""
+        return bool(self.texts) and all(text.empty for text in self.texts)
 
     @property
     def unjudged(self) -> tuple[Marked, ...]:

@@ -214,8 +214,10 @@ def _dropped(product: Product, rows: Floats, sure: Floats) -> Iterator[Reading]:
         return
     plain = float(Fraction(p).limit_denominator(100))
     exact = 1 / (1 - plain) if abs(plain - p) < 1e-3 else ratio
-    said = _("it follows if some of what enters {name} is dropped and the rest is larger by 1/(1 - "
-             "{rate}), as dropout leaves it; the model drops nothing")  # fmt: skip
+    said = _(
+        "it follows if part of the input of {name} is dropped and the rest grows by 1/(1 - "
+        "{rate}) (dropout); the model drops nothing"
+    )  # fmt: skip
     factors = np.where(chosen > 0, exact, 0.0)
     yield product.difference.edit(
         "dropout", said, _("switch dropout off: model.eval()"), partial(_drop, factors=factors),

@@ -25,6 +25,7 @@ from byhand.checking.differences.difference import Description, Difference, Floa
 from byhand.checking.differences.fits import FEWEST, fitted_factor, fitted_line, fitted_shift
 from byhand.checking.differences.places import Place, places
 from byhand.checking.differences.slices import STORED, row_readings, slice_readings
+from byhand.checking.suspects.logprobs import told_by_factor
 from byhand.checking.suspects.mistakes import then
 from byhand.checking.suspects.pieces import When
 from byhand.checking.suspects.scenes import Draft
@@ -111,6 +112,10 @@ def _factor_edit(difference: Difference, part: Part, place: Place, found: Fitted
     factors = _laid(part, place, value, 1.0)
     if value == 0:
         return _zero_edit(difference, place, factors)
+    make = then("weighed", factors=factors, relative=_relative(constant), when=place.when)
+    told = told_by_factor(difference.scene.target, value) if constant and not place.said else None
+    if told is not None:
+        return difference.edit(*told, make, unlikely=unlikely(constant))
     return difference.edit(
         "factor",
         _worded(
@@ -120,7 +125,7 @@ def _factor_edit(difference: Difference, part: Part, place: Place, found: Fitted
             _("it follows if {place} are {factor} × what follows; the model has no such factor"),
         ),
         _("look for a factor of {factor} that is applied here, or left out before"),
-        then("weighed", factors=factors, relative=_relative(constant), when=place.when),
+        make,
         fitted=int(constant is None),
         unlikely=unlikely(constant),
         factor=shown(found) if constant is None else constant.written,
@@ -235,8 +240,10 @@ def _two_sides(difference: Difference, part: Part) -> Iterator[Reading]:
         )
         yield difference.edit(
             "factor",
-            _("it follows if numbers above 0 are {above} × what follows and numbers below 0 "
-              "{below} ×, in {place}; the model has no such factors"),
+            _(
+                "it follows if numbers above 0 in {place} are {above} × what follows, those "
+                "below 0 {below} ×; the model has no such factors"
+            ),
             _("look for a factor that depends on the sign, such as a penalty"),
             scale,
             fitted=sum(each is None for each in known),

@@ -70,9 +70,10 @@ def _other(product: Product, factors: Floats, shifts: Floats) -> Truths:
 def _told(product: Product, size: int, mended: GroupsMended) -> Iterator[Reading]:
     factors, shifts = np.asarray(mended.factors), np.asarray(mended.shifts)
     other = np.flatnonzero(_other(product, factors, shifts))
-    said = _("it follows if groups {groups} of {size} input channels of {name} act with another "
-             "scale and another minimum in each output (times {factor}, plus {shift} in the "
-             "first); the file has them as they are")  # fmt: skip
+    said = _(
+        "it follows if channel groups {groups} (of {size}) of {name} have another scale "
+"and minimum (first output: × {factor}, shift {shift}); not in the file"
+    )  # fmt: skip
     words: dict[str, Any] = {
         "name": product.name, "size": size, "groups": numbered(other.tolist()),
         "factor": told(float(factors[other[0], 0])), "shift": told(float(shifts[other[0], 0])),

@@ -225,9 +225,10 @@ def _factors_by_output(product: Product, size: int) -> Iterator[Reading]:
     if len(product.columns) < product.size(1):
         return
     off = np.abs(every - 1).mean(axis=1) > 1e-3
-    said = _("it follows if the weights of {name} act with other scales, one for each output and "
-             "group of {size} input channels ({factor} for the first); the file has them as they "
-             "are")  # fmt: skip
+    said = _(
+        "it follows if {name} has other scales, one for each output and group of {size} "
+"input channels (first: {factor} ×); not in the file"
+    )  # fmt: skip
     words: dict[str, Any] = {
         "name": product.name, "size": size, "factor": told(float(every[0, 0])),
     }  # fmt: skip
@@ -273,12 +274,15 @@ def _shifted(product: Product) -> Iterator[Reading]:
             "shift": told(float(shifts.flat[0])),
         }
         whole = groups == 1
-        said = _("it follows if the weights of {name} are shifted by one number for each output "
-                 "and group of {size} input channels ({shift} for the first), as a zero point that "
-                 "is off does; the file has them as they are")  # fmt: skip
+        said = _(
+            "it follows if a wrong zero point per output and group of {size} inputs shifts "
+            "{name} (first: {shift}); the file has none"
+        )  # fmt: skip
         if whole:
-            said = _("it follows if the weights of {name} are shifted by one number for each "
-                     "output ({shift} for the first); the file has them as they are")  # fmt: skip
+            said = _(
+                "it follows if {name} is shifted by one number per output (first: {shift}); in "
+                "the file it is not"
+            )  # fmt: skip
         change = _("look for the zero points of {name}")
         yield Description(said.format(**words), 3)
         yield product.rewritten("weight-zero-point", said, change,
@@ -306,13 +310,13 @@ def _levelled(product: Product) -> Iterator[Reading]:
                 said = _("it follows if {name} is rounded to {levels}; the file has it finer")
             elif made.scales:
                 said = _(
-                    "it follows if {name} is rounded to {levels} in groups of {by} input "
-                    "channels and has the scale of the neighbouring group; the file has it finer"
+                    "it follows if {name} is rounded to {levels} in groups of {by} inputs, "
+                    "with the neighbouring group's scale; the file has it finer"
                 )
             elif made.zero:
                 said = _(
-                    "it follows if {name} is rounded to {levels} in groups of {by} input "
-                    "channels with a zero point that is off by one; the file has it finer"
+                    "it follows if {name} is rounded to {levels} in groups of {by} inputs, "
+                    "its zero point off by one; the file has it finer"
                 )
             elif made.by != "output":
                 said = _("it follows if {name} is rounded to {levels} in groups of {by} input "

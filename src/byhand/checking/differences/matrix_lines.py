@@ -153,8 +153,8 @@ def _scaled_outputs(
     known = one is not None and one in FACTORS
     if one is None:
         said = _(
-            "it follows if each of {count} {line}s of {name} is multiplied by a factor of its "
-            "own ({factor} for the first), its bias is not; the model has them as they are"
+            "it follows if each of {count} {line}s of {name} has a factor of its own "
+            "(first: {factor}), its bias none; the model has none"
         )
     elif everything:
         said = _("it follows if {name} is multiplied by {factor}, its bias is not; the model has "

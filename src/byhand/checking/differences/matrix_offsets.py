@@ -86,9 +86,10 @@ def _filled(product: Product, offset: Offset, part: Places) -> Filled | None:
 
 
 def _told(product: Product, offset: Offset, filled: Filled) -> Iterator[Reading]:
-    said = _("it follows if the weights of {name} stand {by} input channels {side} in each block "
-             "of {size}, and the {count} channels left hold something else; the file has them in "
-             "their places")  # fmt: skip
+    said = _(
+        "it follows if {name} stands {by} input channels {side} in each block of {size} "
+        "({count} channels hold something else); the file has them in place"
+    )  # fmt: skip
     words: dict[str, Any] = {
         "name": product.name, "by": abs(offset.by), "size": offset.size,
         "count": len(offset.lost), "side": _("later") if offset.by > 0 else _("earlier"),

@@ -40,8 +40,8 @@ def _low_rank(product: Product) -> Iterator[Reading]:
     if rank is None or rank * LOW > product.count or not product.everywhere:
         return
     sentence = _(
-        "the difference has rank {rank}, at {count} positions: as if a matrix of rank {rank}, such "
-        "as a LoRA adapter, were added to {name} or left out of it"
+        "the difference has rank {rank} at {count} positions, as if a matrix of that rank "
+        "(a LoRA adapter, say) were added to {name} or missing"
     )
     said = sentence.format(rank=rank, count=product.count, name=product.name)
     yield Description(said, 3)

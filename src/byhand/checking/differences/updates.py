@@ -82,8 +82,8 @@ def _moved(update: _Update) -> Iterator[Reading]:
                          "model adds it where it stands")  # fmt: skip
                 if not wraps and axis == 0:
                     said = _(
-                        "it follows if {term} is moved by {by} {axis} before it is added, "
-                        "with 0 where nothing is left; the model adds it where it stands"
+                        "it follows if {term} is moved by {by} {axis} before it is added "
+                        "(0 where nothing is left); the model adds it where it stands"
                     )
                 change = _("add {term} where it stands")
                 make = partial(_take, role=update.role, order=order, axis=axis)

@@ -346,9 +346,12 @@ def _streams(scene: Scene, start: int | None) -> Iterator[Edit]:
         adds = [step for step in scene.of("add") if step.address.endswith(f"{name}.add")]
         yield from made(scene, adds, Mistake(
             "stream-guessed",
-            _("it follows if the stream is centered after {name}; the model does not"),
-            _("do not subtract the mean from the stream"), then("less_of_row", kind="mean"),
-            GUESSED), name=name)  # fmt: skip
+            _(
+                "it follows if the residual stream is centered after {name}; the model does "
+                "not center it"
+            ),
+            _("do not subtract the mean from the residual stream"),
+            then("less_of_row", kind="mean"), GUESSED), name=name)  # fmt: skip
         if scene.has("stream.0"):
             start_of = scene.own("stream.0")
 

@@ -121,8 +121,10 @@ def _factors(scene: Scene) -> Iterator[Knob]:
         )  # fmt: skip
         yield Knob(
             "residual-factor",
-            _("it follows if the stream is multiplied by {value} before {name} is added at {at}; "
-              "the model adds to it as it is"),
+            _(
+                "it follows if the residual stream is multiplied by {value} before {name} is "
+                "added at {at}; the model adds to it as it is"
+            ),
             _("look for a factor of {value} on the residual stream"),
             _times_input("x"), adds, words=told,
         )  # fmt: skip

@@ -4,6 +4,7 @@
     overlaps  what is claimed twice                    layouts  whose axes come in which order
     learned   gradients, moments, new weights          plans    the steps that are claimed
     choices   chosen experts given as ids              placing  arrays made claims
+    echoed    log-probabilities beside their own tokens
 
 An unknown name is listed with the nearest known ones, never dropped.  An array of another shape is
 listed too.  A handwritten line that does not fit is an error, since its author can correct it.
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
 from byhand.checking.dumps import NameMap, Text, View, precision_of, reread
 from byhand.checking.matches.choices import marked_ids
+from byhand.checking.matches.echoed import at_their_positions
 from byhand.checking.matches.layouts import part_of
 from byhand.checking.matches.learned import (
     learning,
@@ -89,8 +91,10 @@ def match(
     view = _view(known, rows, claims)
     entries, left = reread(claims, view, names)
     matching.unmatched += left
+    aimed = target is not None or sheet.target is not None or names_targets(sheet)
+    echoed = len(rows) == 1 and not aimed
     for entry in entries:
-        matching.add(entry)
+        matching.add(at_their_positions(entry, len(rows[0].tokens)) if echoed else entry)
     if not any(matching.claims):
         _nothing(sheet, matching.unmatched)
     order = {step.address: place for place, step in enumerate(known.plan)}

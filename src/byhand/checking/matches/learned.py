@@ -26,15 +26,15 @@ from byhand.checking.claims import Claim, ClaimedText, Entry, Sheet
 from byhand.checking.matches.texts import Row
 from byhand.checking.optimizers import read_rule
 from byhand.errors import InputError
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.model import Model
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.optimizer import BEFORE, UPDATE, Rule, update
 from byhand.passes import Mask
-from byhand.plan import GRAD, WEIGHT, Plan, Step
+from byhand.plan import GRAD, LOGPROBS, STANDINGS, WEIGHT, Plan, Step
 from byhand.reading import beside
 
-LOSSES = ("losses", "mean_loss")
+LOSSES = ("losses", "mean_loss", *LOGPROBS, *STANDINGS)
 MOMENTS = {"exp_avg": "m", "exp_avg_sq": "v", "momentum_buffer": "m"}  # torch's → ours
 POSITIONS = ("pos", "query", "key")
 NEW = {  # before the name of a weight → what it is a name of
@@ -208,7 +208,7 @@ def side_by_side(
         raise InputError(
             _("gradients of several texts are not judged where each has a source"),
             expected=_("one text and its source"),
-            found=_("{count} texts").format(count=len(texts)),
+            found=amount(len(texts), later("1 text"), later("{count} texts")),
         )
     lengths = tuple(len(text.tokens) for text in texts)
     kinds = tuple(kind for text in texts for kind in text.segments or (0,) * len(text.tokens))

@@ -36,7 +36,7 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.names.families import MODULES
 from byhand.parameters import Parameter, parameters
-from byhand.plan import GRAD, WEIGHT, Plan
+from byhand.plan import GRAD, STANDINGS, WEIGHT, Plan
 from byhand.spec import NormSpec
 
 BYHAND, LENS, HUGGING_FACE, CACHE = "byhand", "transformer_lens", "huggingface", "cache"
@@ -101,6 +101,8 @@ class Known:
         return Found(address, parameter.axes, parameter.shape, BYHAND)
 
     def _count(self, name: str) -> Found | None:
+        if name in STANDINGS:
+            return Found(name, ("pos",), (self.plan.length,), BYHAND)
         known = name.startswith(COUNT) and name in self._counts
         return Found(name, (), (), BYHAND) if known else None
 

@@ -25,6 +25,7 @@ def plan_for(claimed: ClaimedText, model: Model) -> Plan:
         **beside(claimed.source, claimed.segments),
         target=claimed.target is not None,
         losses=claimed.targets is not None,
+        logprobs=any(claim.address == "logprobs" for claim in claimed.claims),
         head_outputs=any(claim.address.endswith(".head_out") for claim in claimed.claims),
     )
     if claimed.masks is not None:
@@ -56,6 +57,7 @@ def widest_plan(model: Model, rows: tuple[Row, ...], learns: bool, rule: Rule | 
         positions=positions,
         target=True,
         losses=learns,
+        logprobs=learns,
         head_outputs=True,
         source=rows[0].read_width,
     )

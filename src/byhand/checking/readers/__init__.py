@@ -6,6 +6,7 @@
     printed_floats  floats that a program printed   folder    what `byhand trace --out` writes
     eval_callback   what llama.cpp prints           binaries  .npy files, and raw binaries
     polygraphy      its JSON, arrays in base64      llm_c     its debug state
+    class_folder    worksheets of a class
 
 Nothing here knows a model: `matches` finds the step of each name.
 """
@@ -13,12 +14,14 @@ Nothing here knows a model: `matches` finds the step of each name.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from byhand.checking.claims import Sheet
+from byhand.checking.readers import class_folder
 from byhand.errors import InputError, ModelFileError, UsageError
 from byhand.language import _
 from byhand.tracing import Trace
@@ -57,6 +60,33 @@ def read_claims(source: str | Path | Mapping[str, Any] | Capture) -> Sheet:
         expected=_("a file, a mapping from names to arrays, or a capture"),
         found=type(source).__name__,
     )
+
+
+def read_sheets(source: str | Path | Mapping[str, Any] | Capture) -> list[Sheet]:
+    """The sheets of a source: of a folder of worksheets all, of anything else one."""
+    if not isinstance(source, (str, Path)) or not _is_class(Path(source)):
+        return [read_claims(source)]
+    found = []
+    for path in class_folder.sheets_in(Path(source)):
+        sheet = read_claims(path)
+        if not class_folder.is_nobodys(sheet, path):
+            label = sheet.label or class_folder.student_of(path.stem)
+            found.append(replace(sheet, label=label))
+    if not found:
+        raise InputError(_("the folder has no sheet with a name or an answer"), where=str(source))
+    return found
+
+
+def _is_class(path: Path) -> bool:
+    """Whether a path is a folder of worksheets: no saved trace, and no arrays in it."""
+    from byhand.files.saved import MANIFEST
+
+    try:
+        if not path.is_dir() or (path / MANIFEST).exists():
+            return False
+        return bool(class_folder.sheets_in(path)) and next(path.rglob("*.npy"), None) is None
+    except (OSError, ValueError):  # too long a name, or a folder that cannot be read
+        return False
 
 
 def _read_path(path: Path) -> Sheet:
@@ -124,4 +154,4 @@ READERS: Mapping[str, tuple[str, str]] = {  # file ending → module here, and i
     ".safetensors": ("tensors", "read_tensors"),
 }
 
-__all__ = ["READERS", "read_claims"]
+__all__ = ["READERS", "read_claims", "read_sheets"]

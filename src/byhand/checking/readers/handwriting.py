@@ -7,38 +7,56 @@ floats that a program printed in full, and `matches` finds the steps of the name
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
-from byhand.checking.readers.numerals import BLANK, Numeral, blank, numeral
+from byhand.checking.readers.numerals import BLANK, Numeral, blank, exact_numeral, numeral
 from byhand.checking.readers.printed_floats import floats_of
 from byhand.errors import InputError, ModelFileError, ShapeError
 from byhand.files import scalars
 from byhand.files.tree import List, Node, Scalar, Table, describe
 from byhand.language import _
 
-CLAIMS, GIVEN = "claims", "given"
+CLAIMS, GIVEN, WORKING = "claims", "given", "working"
 LABELS = ("name", "student")
-HEADING = ("text", "source", "target", "precision", "optimizer", "about", "marks", *LABELS)
+HEADING = ("text", "source", "target", "precision", "optimizer", "about", "marks", "numbers",
+           "decimal", *LABELS)  # fmt: skip
 AS_IT_STANDS = ("text", "source", "target")
 NOTHING = ("", "null")
 WORDS = ("next", "tokens", "hook_tokens", "input_ids")  # lines whose values are tokens
 POINTING = "direction."
+CORRECTED = ("mistake", "correction")  # claims about a printed working
+WHOLE = ("count.", "mistake")  # claims that are whole numbers: a comma is no decimal comma
+RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_RAISED = re.compile(f"[{RAISED}]+")
+_DECIMAL_COMMA = re.compile(r"([-+−~≈]?\s*[0-9]*),([0-9]+%?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How the numbers of a sheet are written."""
+
+    comma: bool = False  # with a decimal comma; a row has semicolons between its numbers
+    exact: bool = False  # a decimal is meant exactly
+
+
+USUAL = Manner()
 
 
 def sheet_of(source: str, table: Table) -> Sheet:
     """The sheet of a table: claims under `claims`, or beside the heading's keys."""
     claims = _lines(table, CLAIMS)
     if claims is None:
-        claims = {k: node for k, node in table.entries.items() if k not in (*HEADING, GIVEN)}
+        aside = (*HEADING, GIVEN, WORKING)
+        claims = {k: node for k, node in table.entries.items() if k not in aside}
     else:
-        table.only(*HEADING, CLAIMS, GIVEN)
-    given = _lines(table, GIVEN) or {}
+        table.only(*HEADING, CLAIMS, GIVEN, WORKING)
     if not claims:
         raise table.wrong(
             _("there are no claims"),
@@ -47,12 +65,11 @@ def sheet_of(source: str, table: Table) -> Sheet:
             ),
             found=describe(table) if table.entries else _("nothing"),
         )
+    manner = Manner(_is(table, "decimal", "comma", "point"), _is(table, "numbers", "exact"))
+    given = _entries(_lines(table, GIVEN) or {}, replace(manner, comma=False))
     return Sheet(
         source,
-        (
-            *(entry_of(name, node) for name, node in claims.items()),
-            *(replace(entry_of(name, node), given=True) for name, node in given.items()),
-        ),
+        (*_entries(claims, manner), *(replace(entry, given=True) for entry in given)),
         text=_heading(table, "text"),
         read_text=_heading(table, "source"),
         target=_heading(table, "target"),
@@ -60,7 +77,19 @@ def sheet_of(source: str, table: Table) -> Sheet:
         optimizer=_heading(table, "optimizer"),
         label=_heading(table, *LABELS),
         marks=_marks(table.get("marks")),
+        exact=manner.exact,
+        working=_entries(_lines(table, WORKING) or {}, replace(manner, comma=False)),
     )
+
+
+def _entries(lines: Mapping[str, Node], manner: Manner) -> tuple[Entry, ...]:
+    return tuple(entry_of(name, node, manner) for name, node in lines.items())
+
+
+def _is(table: Table, key: str, word: str, *others: str) -> bool:
+    """Whether a heading says this word; an error where it says something unknown."""
+    node = table.get(key)
+    return node is not None and scalars.word(node, word, *others) == word
 
 
 def _lines(table: Table, key: str) -> Mapping[str, Node] | None:
@@ -106,9 +135,10 @@ def _marks(node: Node | None) -> Mapping[str, Fraction]:
 # ------------------------------------------------------------------ one claim
 
 
-def entry_of(name: str, node: Node) -> Entry:
+def entry_of(name: str, node: Node, manner: Manner = USUAL) -> Entry:
     """One claim: a number, a token, or nested lists of them with rows of one length."""
     name = name.strip()
+    node = _as_written(name, node, manner)
     kind = DIRECTION if name.startswith(POINTING) else VALUE
     place = f"{node.file}:{node.line}" if node.line else f"{node.file}: {name}"
     shape = _shape(node) or ()
@@ -121,14 +151,42 @@ def entry_of(name: str, node: Node) -> Entry:
         ]
         claimed = np.asarray([leaf is not None for leaf in flat], dtype=np.bool_)
         return Entry(name, words.reshape(shape), place, 0.0, _shaped(claimed, shape), None, kind)
-    dumped = floats_of([leaf.text for leaf in flat if leaf is not None])
+    dumped = None if manner.exact else floats_of([leaf.text for leaf in flat if leaf is not None])
     if dumped is not None:
         claimed = np.asarray([leaf is not None for leaf in flat], dtype=np.bool_)
         values, format = np.zeros(len(flat)), dumped[1]
         values[claimed] = dumped[0]
         return Entry(name, values.reshape(shape), place, 0.0, _shaped(claimed, shape), format, kind)
-    read = [BLANK if leaf is None else numeral(leaf) for leaf in flat]
+    number = exact_numeral if manner.exact else numeral
+    read = [BLANK if leaf is None else number(leaf) for leaf in flat]
     return _numbers(name, kind, place, read, shape)
+
+
+def _as_written(name: str, node: Node, manner: Manner) -> Node:
+    """The same numbers in lists, with decimal points: "0,3; 0,1" is [0.3, 0.1]."""
+    if isinstance(node, List):
+        return replace(node, items=tuple(_as_written(name, item, manner) for item in node.items))
+    if not isinstance(node, Scalar) or name.partition("[")[0].rstrip() in WORDS:
+        return node
+    if ";" in node.text:
+        parts = (replace(node, text=text.strip()) for text in node.text.strip("[] ;").split(";"))
+        return List(
+            node.file,
+            node.line,
+            node.key,
+            tuple(_as_written(name, part, manner) for part in parts),
+        )
+    if manner.exact:
+        node = replace(node, text=_RAISED.sub(_raised, node.text))
+    if manner.comma and not name.startswith(WHOLE):
+        found = _DECIMAL_COMMA.fullmatch(node.text.strip())
+        return node if found is None else replace(node, text=f"{found[1]}.{found[2]}")
+    return node
+
+
+def _raised(signs: re.Match[str]) -> str:
+    """e² is e^2."""
+    return "^" + "".join(str(RAISED.index(sign)) for sign in signs[0])
 
 
 def _numbers(

@@ -94,6 +94,21 @@ def numeral(node: Node) -> Numeral:
     return read or _other(replace(node, text=text))
 
 
+def exact_numeral(node: Node) -> Numeral:
+    """The number of a scalar as it stands: 0.33 is 33/100 and nothing near it."""
+    if not isinstance(node, Scalar):
+        raise node.wrong(_("a number is missing"), expected=_("a number"))
+    text = node.text.replace("−", "-").strip()
+    if text in BLANKS:
+        return BLANK
+    if text == MASKED:
+        return Numeral(-math.inf)
+    try:
+        return _exactly(replace(node, text=text))[2]
+    except OverflowError:
+        raise _too_large(node) from None
+
+
 def _decimal(text: str) -> Numeral | None:
     """A decimal, with half a unit of its last place as slack; None for other texts."""
     about = text[:1] in ("~", "≈")

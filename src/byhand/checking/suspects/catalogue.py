@@ -22,6 +22,7 @@ from byhand.checking.suspects.experts import expert_suspects
 from byhand.checking.suspects.heads import head_suspects
 from byhand.checking.suspects.left_out import left_out_suspects
 from byhand.checking.suspects.limits import limit_suspects
+from byhand.checking.suspects.logprobs import logprob_suspects
 from byhand.checking.suspects.losses import loss_suspects
 from byhand.checking.suspects.matrices import matrix_suspects
 from byhand.checking.suspects.mlps import mlp_suspects
@@ -33,6 +34,7 @@ from byhand.checking.suspects.scenes import Context, Edit, Scene
 from byhand.checking.suspects.scores import score_suspects
 from byhand.checking.suspects.sinks import sink_suspects
 from byhand.checking.suspects.streams import stream_suspects
+from byhand.checking.suspects.student_slips import student_suspects
 from byhand.checking.suspects.updates import update_suspects
 from byhand.checking.suspects.ways_back import back_suspects
 from byhand.checking.suspects.weight_gradients import weight_gradient_suspects
@@ -60,6 +62,7 @@ FORTH: tuple[Source, ...] = (
     rotary_suspects,
     head_suspects,
     end_suspects,
+    logprob_suspects,
     matrix_suspects,
     stream_suspects,
     dropout_suspects,
@@ -71,6 +74,7 @@ BACK: tuple[Source, ...] = (
     weight_gradient_suspects,
     update_suspects,
 )
+BY_HAND: tuple[Source, ...] = (student_suspects,)
 ANYWHERE: tuple[Source, ...] = (slip_suspects, cast_suspects)
 
 
@@ -101,7 +105,8 @@ def _sources(scene: Scene) -> Iterator[tuple[Source, Scene]]:
     """The sources of mistakes, each with the part of the region that it is about."""
     forth = tuple(step for step in scene.region if step.stage == "forward")
     back = tuple(step for step in scene.region if step.stage != "forward")
-    for sources, region in ((FORTH, forth), (BACK, back), (ANYWHERE, scene.region)):
+    every = scene.region
+    for sources, region in ((BY_HAND, every), (FORTH, forth), (BACK, back), (ANYWHERE, every)):
         for source in sources if region else ():
             yield source, replace(scene, region=region)
 

@@ -45,12 +45,16 @@ def _shares(scene: Scene) -> Iterator[Edit]:
     if not steps:
         return
     if steps[0].attributes["normalised"]:
-        sentence = _("it follows if the shares are of the softmax over all experts; the model "
-                     "takes it over the chosen ones, so that they are 1 together")  # fmt: skip
+        sentence = _(
+            "it follows if the shares come from a softmax over all experts; the model takes it "
+            "over the chosen ones, which sum to 1"
+        )  # fmt: skip
         change = _("divide the shares of the chosen experts by their sum (norm_topk_prob)")
     else:
-        sentence = _("it follows if the shares are of the softmax over the chosen experts, 1 "
-                     "together; the model takes it over all experts")  # fmt: skip
+        sentence = _(
+            "it follows if the shares come from a softmax over the chosen experts, which sum "
+            "to 1; the model takes it over all experts"
+        )  # fmt: skip
         change = _("take the softmax over all experts, then those of the chosen ones")
     other = not steps[0].attributes["normalised"]
     own = _("take the softmax of the router's scores")
@@ -67,8 +71,10 @@ def _shares(scene: Scene) -> Iterator[Edit]:
                 _("it follows if the chosen experts have equal shares; the model weighs them by "
                   "the router's scores"), _("multiply each answer by its share"), _even, 1),
         Mistake("expert-shares",
-                _("it follows if the first choice has the share of expert 0, the second that of "
-                  "expert 1, and so on; in the model each expert has its own share"),
+                _(
+                    "it follows if the first choice has expert 0's share, the second expert "
+                    "1's, and so on; the model gives each its own"
+                ),
                 _("take the share at the expert's number, not at its rank"), _by_rank, 2),
     )  # fmt: skip
 

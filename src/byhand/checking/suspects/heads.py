@@ -232,8 +232,10 @@ def _shared_keys(scene: Scene) -> Iterator[Edit]:
 
     tiled = Mistake(
         "kv-repeat",
-        _("it follows if the {shared} key and value heads are tiled (head h reads h mod {shared}); "
-          "the model repeats each {each} times (head h reads h // {each})"),
+        _(
+            "it follows if the {shared} key-value heads are tiled (head h reads h mod "
+            "{shared}); the model repeats each {each} times (h // {each})"
+        ),
         _("repeat each key and value head {each} times in a row (repeat_interleave)"), tile,
     )  # fmt: skip
     words: dict[str, Any] = {"shared": attn.kv_heads, "each": attn.heads // attn.kv_heads}

@@ -137,8 +137,10 @@ def _eps(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
     if all(each.square in each.open and each.width > 1 for each in rooted):
         yield from made(scene, rooted, Mistake(
             "variance-sample",
-            _("it follows if the norm divides by the sample deviation plus eps (over n - 1, eps "
-              "after the root); the model says √(v + {eps}) with v over n = {n}"),
+            _(
+                "it follows if the norm divides by sample deviation + eps (over n - 1); the "
+                "model says √(v + {eps}), over n = {n}"
+            ),
             _("divide the variance by n and add eps under the root (correction=0)"),
             _sample_deviation, 1), **words)  # fmt: skip
 

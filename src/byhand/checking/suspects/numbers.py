@@ -84,6 +84,35 @@ class Mistaken(ReadOff, Attended):
         one = self.moved(lambda data: data[..., None], self._filled(below, top))
         return self.moved(lambda data: data[..., 0], self.normalize(one, below))
 
+    # ------------------------------------------------------------------- with a pencil
+
+    def absolute(self, x: Range) -> Range:
+        """The absolute value of each entry."""
+        return self.moved(np.abs, x)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def exponential(self, x: Range) -> Range:
+        """e^x of each entry, not divided by anything."""
+        x = self._read(x)
+        radius = x.radius()
+        mid = np.exp(wide(x.mid))
+        off = 0.0 if radius is None else np.where(np.isfinite(radius), radius, 0.0)
+        return self.hidden_like(self._stored(mid, mid * np.expm1(off + 2.0**-48), mid * off), x)
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def shares_of_sum(self, x: Range) -> Range:
+        """Each entry over the sum of its row."""
+        whole = self.present(self._read(x))
+        radius = whole.radius()
+        data = wide(whole.mid)
+        total = data.sum(axis=-1, keepdims=True)
+        off = np.zeros(data.shape) if radius is None else np.where(np.isfinite(radius), radius, 0.0)
+        spread = off.sum(axis=-1, keepdims=True)
+        mid = data / total
+        least = np.maximum(np.abs(total) - spread, 0.0)
+        error = (off + np.abs(mid) * spread) / least + np.abs(mid) * 2.0**-48
+        return self.hidden_like(self._stored(mid, error, error), x)
+
     # ------------------------------------------------------------------- moved
 
     def taken(self, x: Range, *, axis: int, order: Sequence[int]) -> Range:

@@ -90,6 +90,8 @@ def _single_entries(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
     slips = [slip for place in outside if (slip := _slip(scene, written, place))]
     if len(slips) < len(outside):
         return
+    if len(slips) == written.values.size > 1 and {kind for kind, *_rest in slips} == {"sign-slip"}:
+        return  # every sign is reversed: that is told as one mistake
     kinds, factors, shifts, sentences = zip(*slips, strict=True)
     places = tuple(int(written.places[place]) for place in outside)
     value = f"{float(written.expected[outside[0]]):.6g}"
@@ -134,7 +136,7 @@ def _digits_exchanged(
 ) -> Iterator[Fraction]:
     """The numbers that result from a decimal by exchanging two neighbouring digits."""
     width = float(np.broadcast_to(slack, np.shape(slack))[place] if np.ndim(slack) else slack)
-    count = _decimal_places(width)
+    count = decimal_places(width)
     if count is None:
         return
     text = f"{abs(claimed):.{count}f}"
@@ -146,7 +148,7 @@ def _digits_exchanged(
             yield Fraction("".join(other)) * (-1 if claimed < 0 else 1)
 
 
-def _decimal_places(slack: float) -> int | None:
+def decimal_places(slack: float) -> int | None:
     """The number of decimals, from half a unit of the last place; None if it is no such unit."""
     if not slack > 0:
         return None
@@ -237,7 +239,7 @@ def _decimals(scene: Scene) -> Iterator[Edit]:
     slack = slack[slack > 0]
     if not slack.size or scene.target.op in IDS:
         return
-    places = _decimal_places(float(slack.min()))
+    places = decimal_places(float(slack.min()))
     if places is None:
         return
     yield from made(scene, [scene.target], Mistake(

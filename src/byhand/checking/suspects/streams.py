@@ -49,7 +49,7 @@ def _adds(scene: Scene) -> list[Step]:
 
 
 def _residuals(scene: Scene) -> Iterator[Edit]:
-    change = _("add what the sublayer gives to the stream that entered it, once")
+    change = _("add what the sublayer gives to the residual stream that entered it, once")
     for steps, apart in together_and_apart(_adds(scene)):
         stream, update = steps[0].inputs["x"], steps[0].inputs["y"]
         yield from made(
@@ -120,16 +120,20 @@ def _parallel(scene: Scene) -> Iterator[Edit]:
     if parallel:
         mistake = Mistake(
             "serial",
-            _("it follows if the MLP reads the stream after attention (serial); the model says "
-              "parallel: both read what enters the block"),
-            _("let attention and MLP read the stream that enters the block"), _rerouted,
+            _(
+                "it follows if the MLP reads the residual stream after attention (serial); the "
+                "model is parallel: both read what enters the block"
+            ),
+            _("let attention and MLP read the residual stream that enters the block"), _rerouted,
         )  # fmt: skip
     else:
         mistake = Mistake(
             "parallel",
-            _("it follows if the MLP reads the stream before attention (parallel); the model says "
-              "serial: the MLP reads what attention added to"),
-            _("let the MLP read the stream after attention was added"), _rerouted,
+            _(
+                "it follows if the MLP reads the residual stream before attention (parallel); "
+                "the model is serial: the MLP reads the sum"
+            ),
+            _("let the MLP read the residual stream after attention was added"), _rerouted,
         )  # fmt: skip
     yield from made(scene, routes, mistake)
 
@@ -210,9 +214,12 @@ def _unnormalised(scene: Scene) -> Iterator[Edit]:
     yield from made(scene,
         reads,
         Mistake(prefix + "norm-missing" if prefix else "norm-place",
-                _("it follows if {norm} is skipped here and the stream read as it is; the model "
-                  "reads it normalised"),
-                _("read {norm}, not the stream").format(norm=norm.out.address), _read_the_stream),
+                _(
+                    "it follows if {norm} is skipped here and the residual stream is read as "
+                    "it is; the model reads it normalised"
+                ),
+                _("read {norm}, not the residual stream").format(norm=norm.out.address),
+                _read_the_stream),
         twice(prefix, _read_it_twice_normalised, 1),
         norm=norm.at,
     )  # fmt: skip
@@ -284,7 +291,7 @@ def _before_the_sublayer(scene: Scene) -> Iterator[Edit]:
         "norm-place",
         _("it follows if the norm comes before the sublayer (pre-norm); the model normalises after "
           "the add"),
-        _("normalise the sum, and let the sublayer read the stream as it is"),
+        _("normalise the sum, and let the sublayer read the residual stream as it is"),
         normalise_first))  # fmt: skip
 
 

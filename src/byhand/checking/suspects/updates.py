@@ -240,6 +240,10 @@ def _rates(scene: Scene) -> Iterator[Edit]:
         "step-uphill", _("it follows if the step goes uphill: the change is added"),
         _("subtract lr · change from the weight"),
         setting(of_y=rule.rate), 1))  # fmt: skip
+    if rule.rate != 1:
+        yield from made(scene, [target], Mistake(
+            "rate-forgotten", _("it follows if the learning rate is forgotten"),
+            _("subtract lr · change from the weight"), setting(of_y=Fraction(-1)), 1))  # fmt: skip
     times = _times_the_rate(scene)
     if times is None:
         return

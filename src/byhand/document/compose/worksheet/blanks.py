@@ -12,8 +12,8 @@ from random import Random
 from typing import TypeVar
 
 from byhand.address import read_address
-from byhand.document.book import Book, Passage
-from byhand.document.compose.worksheet.given import inputs_beside
+from byhand.document.book import Book, Page, Passage
+from byhand.document.compose.worksheet.given import exact_text, inputs_beside
 from byhand.document.compose.worksheet.sheet import (
     COUNTS,
     SHAPES,
@@ -22,12 +22,13 @@ from byhand.document.compose.worksheet.sheet import (
     kind_of,
     numbers_in,
 )
-from byhand.document.parts import Number, NumberRow, NumberTable
-from byhand.plan import Plan
+from byhand.document.parts import Cell, Number, NumberRow, NumberTable
+from byhand.plan import WEIGHT, Plan
 
 PAGES = ("tokens", "attention", "block", "next", "losses", "backward", "step")
 GIVEN = ("tokens", "target", "targets", "next")  # steps that hold ids
 LONGEST_ROW = 8  # entries
+LONGEST_FORM = 20  # characters of an exact number that is asked for
 SHARES = {COUNTS: 5, SHAPES: 8}  # one line in so many asks for a count, or a side of a shape
 BY_HAND = ("add", "activate", "softmax")  # operations asked for in a larger model
 
@@ -35,23 +36,41 @@ Lines = Mapping[str, Sequence[Blank]]
 T = TypeVar("T")
 
 
-def lines_to_ask(book: Book, plan: Plan, *, everything: bool) -> Lines:
-    """The lines that may be asked for in each passage, by its id; each number once."""
+def lines_to_ask(book: Book, plan: Plan, *, everything: bool, exact: bool = False) -> Lines:
+    """The lines that may be asked for in each passage, by its id; each number once.
+
+    An exact line is asked for where all that it reads is exact on the sheet.
+    """
     found: dict[str, tuple[Blank, ...]] = {}
     seen: set[str] = set()
     pages = [page for page in book.pages if page.slug in PAGES]
     shown = {number.address for page in pages for number in numbers_in(page.passages)}
 
+    formless = _formless(pages, plan) if exact else set()
+
     def fits(blank: Blank) -> bool:
+        if formless & {*plan[read_address(blank.places[0]).name].reads}:
+            return False
         inputs = {a for place in blank.places for a in inputs_beside(place, plan)}
         return not seen & set(blank.places) and (everything or inputs <= shown)
 
     for passage in (passage for page in pages for passage in page.passages):
-        lines = [blank for blank in _of(passage, plan, everything) if fits(blank)]
+        lines = [blank for blank in _of(passage, plan, everything, exact) if fits(blank)]
         seen.update(place for blank in lines for place in blank.places)
         if lines:
             found[passage.id] = tuple(lines)
     return found
+
+
+def _formless(pages: Sequence[Page], plan: Plan) -> set[str]:
+    """The steps with a number that has no exact form on the sheet: nothing exact comes of them."""
+    return {
+        plan[read_address(number.address).name].address
+        for page in pages
+        for number in numbers_in(page.passages)
+        if number.address and not number.address.startswith(WEIGHT)
+        if not number.cell.masked and exact_text(number.cell) is None
+    }
 
 
 def choose(
@@ -117,7 +136,7 @@ def _shuffled(items: Sequence[T], random: Random) -> list[T]:
     return found
 
 
-def _of(passage: Passage, plan: Plan, everything: bool) -> Iterator[Blank]:
+def _of(passage: Passage, plan: Plan, everything: bool, exact: bool) -> Iterator[Blank]:
     for part in passage.show:
         if not isinstance(part, NumberTable) or part.kind != "step":
             continue
@@ -125,28 +144,40 @@ def _of(passage: Passage, plan: Plan, everything: bool) -> Iterator[Blank]:
         if step.address in GIVEN or (not everything and not _by_hand(step.op, step.shape)):
             continue
         for row in part.rows:
-            yield from _lines(row, part)
+            yield from _lines(row, part, exact)
 
 
 def _by_hand(op: str, shape: tuple[int, ...]) -> bool:
     return op in BY_HAND and (op != "softmax" or shape[-1] <= LONGEST_ROW)
 
 
-def _lines(row: NumberRow, table: NumberTable) -> Iterator[Blank]:
-    """The row as one line; entry by entry if it is long, or not fully shown."""
+def _lines(row: NumberRow, table: NumberTable, exact: bool) -> Iterator[Blank]:
+    """The row as one line, as far as it is shown; its single numbers, if a masked one lies between.
+
+    A row of many numbers is left as it is: nobody works it out for one mark.
+    """
     shown = [number for number in row.numbers if number.address and not number.cell.masked]
-    if any(number.cell.decimal is None for number in shown) or not shown:
+    if not shown or any(_answer(number.cell, exact) is None for number in shown):
         return
-    full = len(row.numbers) == (table.shape[-1] if table.axes[-1] != "pos" else 1)
-    if len(shown) > 1 and full and len(shown) <= LONGEST_ROW and _side_by_side(shown):
-        yield _blank(_row_address(shown, len(row.numbers)), shown)
+    width = table.shape[-1] if table.axes[-1] != "pos" else 1
+    if len(shown) > 1 and _side_by_side(shown):
+        if len(shown) <= LONGEST_ROW:
+            yield _blank(_row_address(shown, width), shown, exact)
     elif len(shown) > 1 or table.axes[-1] != "key":  # a single key has weight 1
         for number in shown:
-            yield _blank(number.address, [number], row=False)
+            yield _blank(number.address, [number], exact, row=False)
 
 
-def _blank(address: str, numbers: Sequence[Number], row: bool = True) -> Blank:
-    answers = tuple(number.cell.decimal or "" for number in numbers)
+def _answer(cell: Cell, exact: bool) -> str | None:
+    """What is to be written: decimals, or the exact form where it is short."""
+    if not exact:
+        return cell.decimal
+    text = exact_text(cell)
+    return text if text is not None and len(text) <= LONGEST_FORM else None
+
+
+def _blank(address: str, numbers: Sequence[Number], exact: bool, row: bool = True) -> Blank:
+    answers = tuple(_answer(number.cell, exact) or "" for number in numbers)
     return Blank(address, kind_of(address), tuple(n.address for n in numbers), answers, row)
 
 

@@ -1,19 +1,18 @@
 """The claims file of a worksheet: with blanks, or filled in with the key's answers.
 
-`byhand check` reads it (docs/claims.md).  Numbers have a decimal point in every language.
+`byhand check` reads it (docs/claims.md).  Where numbers are written with a decimal comma, the
+numbers of a row are separated by semicolons; a decimal point is read as well.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from byhand.document.compose.worksheet.sheet import Blank, Worksheet
+from byhand.document.compose.worksheet.sheet import Blank, Given, Worksheet, quoted
+from byhand.document.numerals import localised
 from byhand.language import _
 
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9 ]*[A-Za-z0-9]|[A-Za-z]")
-_WORDS_OF_YAML = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "masked"}
 BLANK = "_"
 
 
@@ -22,22 +21,32 @@ def claims_text(sheet: Worksheet, *, filled: bool = False) -> str:
     return "\n".join(_lines(sheet, filled)) + "\n"
 
 
-def _lines(sheet: Worksheet, filled: bool) -> Iterator[str]:
-    if filled:
-        yield "# " + _("The key to the worksheet.")
-    else:
-        yield "# " + _("Write a number in place of each _, with a decimal point. Then:")
-        yield f"# {sheet.command}"
-    yield f"student: {quoted(_('the key'))}" if filled else "student:"
+def head_lines(sheet: Worksheet, student: str) -> Iterator[str]:
+    """What a sheet says about itself, above its claims."""
+    yield f"student: {quoted(student)}" if student else "student:"
     yield f"text: {quoted(sheet.text)}"
     if sheet.target is not None:
         yield f"target: {quoted(sheet.target)}"
     if sheet.decimals is not None:
         yield f"precision: decimals:{sheet.decimals}"
+    if sheet.exact:
+        yield "numbers: exact"
+    if comma():
+        yield "decimal: comma"
     if sheet.rule is not None:
         yield f"optimizer: {sheet.rule.kind} lr={sheet.rule.rate}"
     yield "marks:"
     yield from (f"  {quoted_key(blank.address)}: 1" for blank in sheet.blanks)
+
+
+def _lines(sheet: Worksheet, filled: bool) -> Iterator[str]:
+    if filled:
+        yield "# " + _("The key to the worksheet.")
+    else:
+        yield "# " + _how_to_fill(sheet)
+        yield "# " + _("Then:")
+        yield f"# {sheet.command}"
+    yield from head_lines(sheet, _("the key") if filled else sheet.student)
     yield ""
     yield "claims:"
     for blank in sheet.blanks:
@@ -45,30 +54,51 @@ def _lines(sheet: Worksheet, filled: bool) -> Iterator[str]:
     yield from given_part(sheet)
 
 
+def _how_to_fill(sheet: Worksheet) -> str:
+    if sheet.planted is not None:
+        return _(
+            "Write the number of the line, and its right numbers with semicolons between them."
+        )
+    if sheet.exact:
+        return _("Write an exact number in place of each _, such as 1/2, sqrt(2) or e^2.")
+    if comma():
+        return _("Write a number in place of each _, with a decimal comma or a point.")
+    return _("Write a number in place of each _, with a decimal point.")
+
+
+def comma() -> bool:
+    """Whether the language spoken writes a decimal comma."""
+    return localised("0.5") != "0.5"
+
+
 def given_part(sheet: Worksheet) -> Iterator[str]:
-    """The lines that are printed on the sheet."""
+    """The lines that are printed on the sheet; numbers have a decimal point here."""
+    if sheet.planted is not None:
+        yield ""
+        yield "working:  # " + _("printed on the sheet, with one wrong line")
+        yield from _printed(sheet.planted.lines)
     if sheet.given:
         yield ""
         yield "given:  # " + _("printed on the sheet, to be left as it is")
-        yield from (f"  {quoted_key(given.address)}: {given.value}" for given in sheet.given)
+        yield from _printed(sheet.given)
+
+
+def _printed(lines: Iterable[Given]) -> Iterator[str]:
+    yield from (f"  {quoted_key(line.address)}: {line.value}" for line in lines)
 
 
 def _value(blank: Blank, filled: bool) -> str:
-    said = [quoted(answer) if filled else BLANK for answer in blank.answers]
-    return f"[{', '.join(said)}]" if blank.row else said[0]
-
-
-def quoted(text: str) -> str:
-    """A word, a number or a text as YAML writes it.
-
-    >>> print(quoted("the cat"), quoted("on"), quoted("0.25"), quoted("a: b"))
-    the cat "on" 0.25 "a: b"
-    """
-    if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text):
-        return text
-    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS_OF_YAML:
-        return text
-    return json.dumps(text, ensure_ascii=False)
+    if not filled:
+        said = [BLANK] * len(blank.answers)
+    elif comma():
+        said = [quoted(localised(answer)) for answer in blank.answers]
+    else:
+        said = [quoted(answer) for answer in blank.answers]
+    if not blank.row:
+        return said[0]
+    if comma():
+        return "; ".join(said if not filled else map(localised, blank.answers))
+    return f"[{', '.join(said)}]"
 
 
 def quoted_key(address: str) -> str:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
 from byhand.checking.counts import known_counts
 from byhand.counting import count
-from byhand.document.book import Book, Page
+from byhand.document.book import Book
 from byhand.document.compose.book.edition import PENCIL
-from byhand.document.compose.worksheet.blanks import Lines, choose, lines_to_ask
-from byhand.document.compose.worksheet.given import given_lines
-from byhand.document.compose.worksheet.hidden import (
-    Secrets,
-    given_away_by,
-    rows_shown,
-    without_answers,
-)
+from byhand.document.compose.worksheet.blanks import Lines, lines_to_ask
+from byhand.document.compose.worksheet.draft import Draft
+from byhand.document.compose.worksheet.given import given_lines, printed_texts
 from byhand.document.compose.worksheet.questions import (
     blanks_of,
     counts_of,
-    questions_of,
     shapes_of,
     sizes_asked,
 )
@@ -57,44 +51,46 @@ def worksheet(
     """
     random = Random(asking.seed)
     tokens = dict(_next_tokens(trace))
-    lines = _values(book, trace, tokens) if decimals is not None else {}
+    worked = decimals is not None or asking.exact
+    lines = _values(book, trace, tokens, asking) if worked else {}
     known = known_counts(trace.model)
     counts = counts_of(count(trace.model.spec, trace.model.weights), known)
     beside = bool(lines) and asking.worked
     shapes = shapes_of(forward_of(trace.plan), known, random, beside_values=beside)
     supply = {COUNTS: blanks_of(counts, COUNTS), SHAPES: blanks_of(shapes, SHAPES)}
-    shown = rows_shown(book, trace.plan)
-    asked = choose(
-        lines, supply, asking, random, lambda blank: given_away_by(blank, shown, trace.plan)
-    )
-    values = [b for blanks in lines.values() for b in blanks if b in asked]
-    further = [b for blanks in supply.values() for b in blanks if b in asked]
+    draft = Draft(trace, book, asking, decimals, tokens, counts, shapes)
+    values, further, pages, questions = draft.settled(lines, supply)
     if not values and not further:
         raise InputError(_("there is nothing to ask for"), hint=_nothing(asking))
-    sizes = sizes_asked(shapes, further)
     nodes = tuple(replace(node, rows=()) for node in book.spine.nodes)
-    pages = _pages(book, trace, values, Secrets(decimals, _words(values, tokens), sizes))
     return Worksheet(
-        book=replace(
-            book, pages=tuple(pages) if values else (), spine=replace(book.spine, nodes=nodes)
-        ),
+        book=replace(book, pages=pages, spine=replace(book.spine, nodes=nodes)),
         workings=book,
         blanks=(*values, *further),
-        questions=tuple(questions_of(counts, shapes, further)),
+        questions=questions,
         text=trace.text,
         target=None if trace.target is None else trace.answer(trace.target),
         decimals=decimals if values else None,
         seed=asking.seed,
-        given=given_lines(trace, values, everything=book.scale == PENCIL),
+        given=given_lines(
+            trace,
+            values,
+            printed_texts(pages, values, exact=asking.exact),
+            everything=book.scale == PENCIL,
+        ),
         tokens=tokens,
-        sizes=sizes,
+        sizes=sizes_asked(shapes, further),
         called=called,
         rule=rule if any(blank.kind in LEARNING for blank in values) else None,
+        level=asking.level,
+        exact=asking.exact,
     )
 
 
 def _nothing(asking: Questioning) -> str:
     """What may be asked for where nothing is found."""
+    if asking.exact:
+        return _("no line has a short exact form here: leave out --exact")
     if asking.learning:
         return _("gradients are asked for where a model is small enough for a pencil")
     return _("ask for values, shapes or counts")
@@ -112,10 +108,10 @@ def _next_tokens(trace: Trace) -> Iterator[tuple[str, str]]:
             yield f"next[{position}]", trace.answer(prediction.id)
 
 
-def _values(book: Book, trace: Trace, tokens: dict[str, str]) -> Lines:
+def _values(book: Book, trace: Trace, tokens: dict[str, str], asking: Questioning) -> Lines:
     """The lines of numbers that may be asked for; with every number shown, also the words."""
     everything = book.scale == PENCIL
-    lines = dict(lines_to_ask(book, trace.plan, everything=everything))
+    lines = dict(lines_to_ask(book, trace.plan, everything=everything, exact=asking.exact))
     words = tuple(
         Blank(address, VALUES, (address,), (word,), row=False)
         for address, word in tokens.items()
@@ -125,18 +121,3 @@ def _values(book: Book, trace: Trace, tokens: dict[str, str]) -> Lines:
     if words and where is not None and everything:
         lines[where] = (*lines.get(where, ()), *words)
     return lines
-
-
-def _words(blanks: Sequence[Blank], tokens: Collection[str]) -> set[str]:
-    """The words that are asked for."""
-    return {blank.answers[0] for blank in blanks if blank.address in tokens}
-
-
-def _pages(book: Book, trace: Trace, blanks: Sequence[Blank], secrets: Secrets) -> Iterator[Page]:
-    """The pages with the steps asked for and their inputs; for a small model, all."""
-    plan = trace.plan
-    steps = {plan[blank.places[0].partition("[")[0]].address for blank in blanks}
-    needed = steps | {read for step in steps for read in plan[step].reads}
-    if book.scale == PENCIL:
-        needed |= {step.address for step in plan}
-    return without_answers(book, plan, needed, secrets)

@@ -135,6 +135,62 @@
     });
   }
 
+  // ---------------------------------------------------------------- a walk through the pass
+  // On request: station by station, each with its numbers.  Where less motion is wanted, each press is
+  // one step, and nothing moves by itself.
+  for (const walk of all(".walk")) {
+    const button = walk.querySelector("button"), status = walk.querySelector("p");
+    const drawing = walk.closest("figure").querySelector("svg.pass");
+    const stations = all("a[data-station]", drawing);
+    const still = matchMedia("(prefers-reduced-motion: reduce)");
+    const walker = document.createElementNS("http://www.w3.org/2000/svg", "circle");
+    walker.setAttribute("class", "walker");
+    walker.setAttribute("r", 13);
+    let place = -1, timer = 0;
+    const label = () => {
+      button.textContent = still.matches ? button.dataset.step : timer ? button.dataset.pause : button.dataset.play;
+      walk.classList.toggle("moving", timer !== 0);
+    };
+    const numbers = (station) => {
+      const found = [];
+      for (let next = station.nextElementSibling; next?.matches("text.v"); next = next.nextElementSibling) found.push(next.textContent);
+      return found.join("   ");
+    };
+    const go = (to) => {
+      stations[place]?.classList.remove("now");
+      place = to;
+      const station = stations[place];
+      if (!station) { walker.remove(); status.textContent = ""; return; }
+      station.classList.add("now");
+      const { x, y, width, height } = station.querySelector(".node").getBBox();
+      if (!walker.isConnected) drawing.prepend(walker);
+      walker.style.transform = `translate(${x + width / 2}px, ${y + height / 2}px)`;
+      const name = station.querySelector("text").textContent, values = numbers(station);
+      status.textContent = status.dataset.told.replace("{place}", place + 1).replace("{count}", stations.length)
+        .replace("{station}", values ? `${name}  ${values}` : name);
+    };
+    const stop = () => { clearInterval(timer); timer = 0; label(); };
+    const on = () => { if (place + 1 < stations.length) go(place + 1); else { stop(); go(-1); } };
+    button.addEventListener("click", () => {
+      if (still.matches) return on();
+      if (timer) return stop();
+      on();
+      timer = setInterval(on, 1500);
+      label();
+    });
+    button.addEventListener("keydown", (event) => {
+      const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (event.key === "Escape") { stop(); go(-1); }
+      if (!by) return;
+      event.preventDefault();
+      event.stopPropagation();
+      stop();
+      go(Math.min(stations.length - 1, Math.max(0, place + by)));
+    });
+    still.addEventListener("change", stop);
+    label();
+  }
+
   // ---------------------------------------------------------------- intervals in float64
   // A number is [low, high]; every operation widens what it makes by `slack` of its size, which
   // covers the rounding of float64 (and of the book's own floats).  null: not known.

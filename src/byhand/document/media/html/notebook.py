@@ -11,7 +11,6 @@ from functools import cache
 
 from byhand.document import palette
 from byhand.document.book import Spine
-from byhand.document.mathematics import by_decimals
 from byhand.document.media.html.figure import Figures
 from byhand.document.media.html.markup import Markup, element, joined
 from byhand.document.media.html.mathml import Mathml
@@ -48,11 +47,12 @@ def cell(
     spine: Spine,
     labels: tuple[str, ...],
     asked: tuple[str, ...] = (),
+    *,
+    decimals: bool = False,
 ) -> Markup:
     """A trace: parts, further calls, and beside them the figure with the requested steps."""
-    finite = by_decimals(n.cell for node in spine.nodes for row in node.rows for n in row.numbers)
-    pen = Plain(Mathml(_("."), finite=finite))
-    figures = Figures(spine, labels, finite)
+    pen = Plain(Mathml(_("."), finite=decimals))
+    figures = Figures(spine, labels, decimals)
     drawn = (piece for part in parts for piece in draw(part, pen))
     listed = (
         element("div", element("dt", element("code", code)), element("dd", about))

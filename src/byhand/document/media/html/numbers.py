@@ -15,6 +15,7 @@ from byhand.document.mathematics import (
     Written,
     form_lines,
     in_a_table,
+    in_short,
     working_lines,
 )
 from byhand.document.media.html.markup import Markup, element, joined
@@ -22,6 +23,7 @@ from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import localised
 from byhand.document.parts import Cell, Letter, Number, NumberTable, WorkingLine
+from byhand.document.short_forms import is_long
 from byhand.document.words import SIGNS
 from byhand.expression import write
 from byhand.language import _
@@ -34,6 +36,7 @@ class Inscriber:
     maths: Mathml
     addresses: dict[str, str] = field(default_factory=dict)  # address → id on this page
     popovers: int = 0
+    folds: bool = True  # long forms in formulas open with a click
 
     # ------------------------------------------------------------------ a number in a table
 
@@ -88,7 +91,7 @@ class Inscriber:
             if cell.register == "named" and cell.decimal is not None:
                 form += element("span", self.approximately(cell), class_="beside")
             return form
-        if cell.radius is None and cell.register == "exact" and cell.cut:
+        if in_short(cell):
             return element("span", self.approximately(cell))  # one piece: no line breaks in it
         return self.decimal(cell)
 
@@ -133,9 +136,17 @@ class Inscriber:
                 "p", element("span", claim.sign, class_="sign"), " ", text, class_="claim"
             )
 
-    def working(self, line: WorkingLine) -> Iterator[Markup]:
-        """symbols = values = result, one below the other."""
-        yield element("div", *self.lines(working_lines(line), line.cell), class_="lines")
+    def working(self, line: WorkingLine, *, folding: bool = False) -> Iterator[Markup]:
+        """symbols = values = result, one below the other; with `folding`, long forms on demand."""
+        lines = list(working_lines(line))
+        long = [one for one in lines if folding and is_long(one[2])] if self.folds else []
+        if not any(tree is None for _kind, _sign, tree in lines):
+            long = []  # there are no decimals that could stand for them
+        shown = [one for one in lines if one not in long]
+        yield element("div", *self.lines(shown, line.cell), class_="lines")
+        if long:
+            inside = element("div", *self.lines(long, line.cell), class_="lines")
+            yield element("details", element("summary", _("exactly")), inside, class_="exactly")
         said = [
             joined((element("code", short), " = ", element("code", full)))
             for short, full in line.sources

@@ -27,6 +27,7 @@ from byhand.language import _, speaking
 
 INDEX = "index.html"
 EXPLAINED = "explained"  # the page with bars to both sides, and drawings
+EXACT = "exact"  # the page where forms are the matter, so that none is folded
 SCALE, WIDEST = 1.18, 490  # of the figure, on a wide screen
 
 
@@ -42,25 +43,39 @@ def pages(book: Book) -> dict[str, str]:
     """File name → HTML of every page, the index first."""
     workings = Workings(book)
     with speaking(book.language):
-        found = {INDEX: _Sheet(book, workings).index()}
+        found = {INDEX: index_of(book, workings)}
         for place, page in enumerate(book.pages):
-            text = _Sheet(book, workings).page(page, place)
-            if len(text.encode()) > MOST_EMBEDDED:
-                text = _Sheet(book, workings, brief=True).page(page, place)
-            found[f"{page.slug}.html"] = text
+            found[f"{page.slug}.html"] = page_of(book, page, place, workings)
     return found
+
+
+def index_of(book: Book, workings: Workings | None = None) -> str:
+    """The first page of a book, in the language spoken."""
+    return _Sheet(book, workings or Workings(book)).index()
+
+
+def page_of(book: Book, page: Page, place: int, workings: Workings | None = None) -> str:
+    """One page of a book, in the language spoken; one that would be too large is brief."""
+    workings = workings or Workings(book)
+    text = _Sheet(book, workings, page.slug).page(page, place)
+    if len(text.encode()) > MOST_EMBEDDED:
+        text = _Sheet(book, workings, page.slug, brief=True).page(page, place)
+    return text
 
 
 class _Sheet:
     """One page being written; with `brief`, numbers come without their workings."""
 
-    def __init__(self, book: Book, workings: Workings, brief: bool = False) -> None:
+    def __init__(
+        self, book: Book, workings: Workings, slug: str = "", *, brief: bool = False
+    ) -> None:
         self.book = book
         self.workings = workings
         self.brief = brief
-        maths = Mathml(_("."), finite=workings.decimal)
+        maths = Mathml(_("."), finite=book.decimals)
         self.pen = _Brief(maths) if brief else Inscriber(maths)
-        self.figures = Figures(book.spine, book.tokens, workings.decimal)
+        self.pen.folds = slug != EXACT
+        self.figures = Figures(book.spine, book.tokens, book.decimals)
         self.style = f"--figure:{min(round(self.figures.width * SCALE), WIDEST)}px"
 
     # ------------------------------------------------------------------ the index
@@ -98,7 +113,8 @@ class _Sheet:
             *notes,
             class_="cover",
         )
-        figure = element("figure", self.figures.linked(self.links()), caption, class_="whole")
+        drawn = self.figures.linked(self.links())
+        figure = element("figure", drawn, caption, walk(), class_="whole walked")
         yield element("main", cover, figure, id="main", class_="index", style=self.style)
         yield from self.foot()
 
@@ -243,6 +259,26 @@ class _Sheet:
             class_="bottom",
         )
         yield self.figures.drawn()
+
+
+def walk() -> Markup:
+    """The button that walks the figure station by station, and the place where it says which.
+
+    Whoever wants less motion gets a step with each press, and nothing moves by itself.
+    """
+    return element(
+        "div",
+        element(
+            "button",
+            _("Walk through the pass"),
+            type="button",
+            data_play=_("Walk through the pass"),
+            data_pause=_("Pause"),
+            data_step=_("Next station"),
+        ),
+        element("p", role="status", data_told=_("Station {place} of {count}: {station}")),
+        class_="walk",
+    )
 
 
 class _Brief(Inscriber):

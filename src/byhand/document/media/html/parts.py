@@ -19,8 +19,16 @@ from byhand.document.media.html.mathml import token
 from byhand.document.media.html.numbers import Inscriber, focusable, register_mark
 from byhand.document.media.html.plane import figure
 from byhand.document.media.html.prose import address, also_left_out, left_out, prose, remark
-from byhand.document.media.wording import defined_words, length_words, told, way_title
+from byhand.document.media.html.scatter import scatter
+from byhand.document.media.wording import (
+    defined_words,
+    exact_forms,
+    length_words,
+    told,
+    way_title,
+)
 from byhand.document.parts.verdicts import VerdictTable
+from byhand.document.step_names import captioned, step_name
 from byhand.expression import Name
 
 BREAKS = ("=", "≈", "→", "+", "−", "·", "⊙")  # signs before which a line of matrices may break
@@ -36,7 +44,8 @@ def draw(part: parts.Part | parts.Section, pen: Inscriber) -> Iterable[Markup]:
 
 def number_table(table: parts.NumberTable, pen: Inscriber) -> Iterator[Markup]:
     """Numbers in rows and columns, each with its working; or a word for all of them."""
-    title: str = element("span", table.title, class_="name") if table.title else ""
+    name = captioned(table.title, table.address, table.kind)
+    title: str = element("span", name, class_="name") if name else ""
     if table.kind == "weight" and table.title:
         title = pen.maths.formula(Name(table.title))
     where = address(table.address)
@@ -62,6 +71,7 @@ def number_table(table: parts.NumberTable, pen: Inscriber) -> Iterator[Markup]:
             heads,
             element("tbody", *_rows(table, pen, labelled)),
         ),
+        _on_paper(table),
         also_left_out(table.left_out),
         **focusable(f"table {table.kind}", table.address),
     )
@@ -76,6 +86,12 @@ def _rows(table: parts.NumberTable, pen: Inscriber, labelled: bool) -> Iterator[
             yield element("tr", gap, class_="gap", aria_hidden="true")
         label = [element("th", row.label, scope="row")] * labelled
         yield element("tr", *label, *(pen.number(n, marked=marked) for n in row.numbers))
+
+
+def _on_paper(table: parts.NumberTable) -> Markup:
+    """The forms behind a table's decimals, which no click opens on paper."""
+    told = exact_forms(table)
+    return element("p", told, class_="on-paper") if told else Markup()
 
 
 def _rounded(table: parts.NumberTable) -> bool:
@@ -140,7 +156,7 @@ def step(part: parts.StepPart, pen: Inscriber) -> Iterator[Markup]:
 
 
 def _law(part: parts.StepPart) -> Markup:
-    formula = words.formula_text(part.formula)
+    formula = words.formula_text(part.formula, part.address)
     law = f"{part.address} = {formula}" if formula else part.address
     return element("p", element("code", law), class_="law")
 
@@ -160,8 +176,11 @@ def loss(part: parts.Loss, pen: Inscriber) -> Iterator[Markup]:
 
 def working_line(part: parts.WorkingLine, pen: Inscriber) -> Iterator[Markup]:
     """The working of one number."""
-    where = element("p", address(part.address), class_="where")
-    yield element("div", where, *pen.working(part), class_="worked", data_a=part.address)
+    name = step_name(part.address)
+    named = (element("span", name, class_="name"), " ") if name else ()
+    where = element("p", *named, address(part.address), class_="where")
+    drawn = pen.working(part, folding=True)
+    yield element("div", where, *drawn, class_="worked", data_a=part.address)
 
 
 def section(part: parts.Section, pen: Inscriber) -> Iterator[Markup]:
@@ -229,6 +248,7 @@ _DRAWN: dict[type, Callable[[Any, Inscriber], Iterable[Markup]]] = {
     parts.Terms: explained.terms,
     parts.LensTable: explained.lens_table,
     parts.Curve: lambda part, pen: [curve(part)],
+    parts.Scatter: lambda part, pen: [scatter(part)],
     parts.Drawing: lambda part, pen: [element("figure", figure(part), class_="drawing")],
     parts.Remark: lambda part, pen: [remark(replace(part, text=told(part.text)))],
     parts.Finding: lambda part, pen: [explained.finding(part)],

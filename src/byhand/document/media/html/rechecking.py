@@ -12,11 +12,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
 from typing import Any
 
 from byhand.document.book import Book, Page
-from byhand.document.mathematics import by_decimals
 from byhand.document.media.html.markup import Markup, element
 from byhand.document.parts import Cell, Drawing, Number, WorkingLine
 from byhand.expression import Call, Entry, Expression, Name, Negative, Power, Product, Quotient, Sum
@@ -49,11 +47,6 @@ class Workings:
             before = self.known.get(number.address)
             if before is None or (before.working is None and number.working is not None):
                 self.known[number.address] = Known(number.cell, number.working)
-
-    @cached_property
-    def decimal(self) -> bool:
-        """Whether the book shows exact numbers as decimals: 0.2 rather than 3/4."""
-        return by_decimals(known.cell for known in self.known.values())
 
     def of(self, page: Page) -> list[tuple[str, str]]:
         """(address, postfix) of the numbers on the page, and of the numbers they come from.

@@ -18,6 +18,7 @@ from byhand.document.media.html.prose import address
 from byhand.document.media.wording import left_out_words
 from byhand.document.numerals import localised, short_number
 from byhand.document.parts import AttentionPattern, Floats, HeadPattern, HeatStrip
+from byhand.document.step_names import captioned
 from byhand.document.words import axes_text
 from byhand.language import _
 
@@ -38,7 +39,7 @@ def heat_strip(strip: HeatStrip) -> Markup:
     readout = element("p", class_="readout", aria_live="polite")
     return element(
         "figure",
-        _caption(strip.title or strip.address, strip.address, " ", axes),
+        _caption(captioned(strip.title, strip.address, strip.kind), strip.address, " ", axes),
         element("div", *drawn, class_="strips several" if strip.blocks > 1 else "strips"),
         element("div", *_scale(strip), readout, class_="under"),
         class_="strip",
@@ -142,8 +143,8 @@ def attention_pattern(pattern: AttentionPattern) -> Markup:
     """One square of cells for each head: rows are queries, columns are keys."""
     several = len(pattern.patterns) > 1
     text = _(
-        "A row is a position that asks, a column one that it looks at; the deeper the colour, "
-        "the larger its share."
+        "A row is a position that looks, a column one that it looks at; the deeper the "
+        "colour, the larger the attention weight."
     )
     keys = pattern.keys or pattern.labels
     heads = (_head(head, pattern.labels, keys, several) for head in pattern.patterns)
@@ -217,7 +218,7 @@ def _looks(values: Floats, labels: Sequence[str], across: Sequence[str]) -> str:
         names = [some[i] if i < len(some) else str(i) for some, i in sides]
         share = round(float(values[row, most]) * 100)
         said.append(
-            _("{query} looks at {key} with {share} %").format(
+            _("{query} gives {key} {share} % of its attention").format(
                 query=names[0], key=names[1], share=share
             )
         )

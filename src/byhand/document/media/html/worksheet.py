@@ -11,7 +11,13 @@ from collections.abc import Iterable, Iterator
 
 from byhand.document.book import Passage
 from byhand.document.compose.worksheet.claims import claims_text, given_part, quoted_key
-from byhand.document.compose.worksheet.sheet import VALUES, Questions, Worksheet
+from byhand.document.compose.worksheet.sheet import (
+    CORRECTION,
+    COUNTS,
+    SHAPES,
+    Questions,
+    Worksheet,
+)
 from byhand.document.compose.worksheet.wording import Copy
 from byhand.document.media.html import parts
 from byhand.document.media.html.figure import Figures
@@ -68,10 +74,11 @@ class _Pen(Inscriber):
         if (answer := self.copy.answer(address)) is not None:
             return element("b", answer, class_="answer")
         word = address in self.words
+        wide = word or address == CORRECTION
         return element(
             "input",
-            class_="word" if word else None,
-            inputmode=None if word else "decimal",
+            class_="word" if word else "row" if wide else None,
+            inputmode=None if wide or self.copy.sheet.exact else "decimal",
             data_a=address,
             aria_label=address,
             autocomplete="off",
@@ -94,6 +101,8 @@ class _Page:
         sections = [self.passage(passage, at) for at, passage in enumerate(sheet.book.passages, 1)]
         for questions in sheet.questions:
             sections.append(self.questions(questions, len(sections) + 1))
+        if self.copy.correction is not None:
+            sections.append(self.correction(*self.copy.correction, len(sections) + 1))
         wide = f"--figure:{round(self.figures.width * SCALE)}px"
         yield element("main", self.top(), *sections, id="main", style=wide)
         if not self.copy.key:
@@ -107,7 +116,7 @@ class _Page:
         for sentence in self.copy.instructions:
             said.append(element("p", prose(sentence), class_="intro"))
         if not self.copy.key:
-            field = element("input", id="student", class_="word")
+            field = element("input", id="student", class_="word", value=self.sheet.student or None)
             said.append(element("p", element("label", _("name") + " ", field), class_="student"))
         return element("header", *said, class_="chapter")
 
@@ -120,6 +129,8 @@ class _Page:
         tables = (line for part in passage.show for line in parts.draw(part, self.pen))
         text.append(element("div", *tables, class_="beside-each-other"))
         text += map(self.solution, self.copy.workings(passage))
+        if room := self.copy.room(passage):
+            text.append(element("div", class_="room", style=f"--lines:{room}", aria_hidden="true"))
         drawn = [element("div", *text, class_="text")]
         if passage.lit:
             figure = self.figures.of(passage.lit)
@@ -157,16 +168,27 @@ class _Page:
         text = element("div", sentence, element("div", table, class_="table"), class_="text")
         return _section(questions.id, questions.title, number, [text])
 
+    def correction(self, line: str, says: str, number: int) -> Markup:
+        """The two fields about a printed working."""
+        asked = [
+            element("p", element("label", said, " ", self.pen.blank(blank.address)))
+            for said, blank in zip((line, says), self.sheet.blanks, strict=True)
+        ]
+        text = element("div", *asked, class_="text correction")
+        return _section("correction", _("The wrong line"), number, [text])
+
     def saving(self) -> Iterator[Markup]:
         """The button that saves the answers as a claims file; the script shows it."""
         data = {
             "head": claims_text(self.sheet).partition("\nclaims:\n")[0],
+            "file": self.sheet.file,
             "lines": [
                 {
                     "key": quoted_key(blank.address),
                     "places": blank.places,
                     "row": blank.row,
-                    "whole": blank.kind != VALUES,
+                    "whole": blank.kind in (SHAPES, COUNTS),
+                    "list": blank.address == CORRECTION,
                 }
                 for blank in self.sheet.blanks
             ],

@@ -1,0 +1,203 @@
+"""The pages of the course: chapters with goals, sections, a summary and exercises; the glossary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from byhand.document import words
+from byhand.document.book import Book, Page, Passage
+from byhand.document.compose.book.edition import Edition
+from byhand.document.compose.book.spine import spine
+from byhand.document.compose.course.materials import Answer, Materials
+from byhand.document.compose.course.sentences import all_told, told
+from byhand.document.compose.course.sheets import BLANK, command, file_name
+from byhand.document.compose.course.shown import laws_of, numbers_of, parts_of, steps_of
+from byhand.document.compose.course.syllabus import Exercise, Section
+from byhand.document.glossary import glossary
+from byhand.document.parts import Column, Facts, Finding, Grid
+from byhand.language import _
+from byhand.numbers.base import REGISTERS
+
+GLOSSARY = "glossary"
+ROOM = "____________"
+SPARE = 5  # decimals of the lines that are given
+
+
+def course_books(chapters: Sequence[Materials], language: str) -> tuple[Book, ...]:
+    """The course as books with the same pages: one for each chapter, with its figure; the first is
+    that of the contents too, the last that of the glossary."""
+    pages = tuple(_chapter(each, place) for place, each in enumerate(chapters, 1))
+    every = (*pages, _glossary())
+    figures = [each.main for each in chapters]
+    return tuple(_book(each, every, language) for each in (*figures, figures[0]))
+
+
+def _book(edition: Edition, pages: tuple[Page, ...], language: str) -> Book:
+    trace = edition.trace
+    found = {r for worked in trace.values() if not worked.whole for r in worked.row_registers}
+    return Book(
+        model=_("course"),
+        text="",
+        title=_("A transformer, by hand"),
+        about=_(
+            "A course in eleven chapters, from three words in two dimensions to real models. "
+            "Every number on its pages was worked out by byhand."
+        ),
+        pages=pages,
+        spine=spine(edition.showing, trace.plan.forward),
+        language=language,
+        numbers=words.numbers_name(trace.numbers, trace.proof),
+        scale=edition.scale,
+        tokens=edition.showing.labels,
+        decimals=True,
+        facts=tuple(_facts()),
+        registers=tuple((r, words.register_about(r)) for r in REGISTERS if r in found),
+        command=edition.whole_command,
+    )
+
+
+def _facts() -> Iterator[tuple[str, str]]:
+    yield (
+        _("reading path"),
+        _("`tiny` → `journey` → `abc` → `minigpt` → GPT-2, Llama and Pythia"),
+    )
+    yield (
+        _("exercises"),
+        _("five in each chapter, in the folder `answers`; `byhand check` marks them"),
+    )
+    yield _("you need"), _("sums and products; all else is explained where it is used")
+
+
+# ------------------------------------------------------------------ a chapter
+
+
+def _chapter(materials: Materials, place: int) -> Page:
+    lesson = materials.lesson
+    return Page(
+        lesson.slug,
+        lesson.title.said,
+        lesson.about.said,
+        (
+            _goals(materials),
+            *(_section(materials, s, n) for n, s in enumerate(lesson.sections, 1)),
+            _summary(materials),
+            *(_exercise(materials, n) for n in range(1, len(lesson.exercises) + 1)),
+            _marking(materials, place),
+        ),
+    )
+
+
+def _goals(materials: Materials) -> Passage:
+    lesson = materials.lesson
+    return Passage(
+        f"{lesson.slug}-goals",
+        _("What this chapter is for"),
+        (),
+        show=(
+            Finding(_("After this chapter you can:"), all_told(lesson.goals, materials)),
+            Finding(_("Before it, you should know:"), all_told(lesson.before, materials)),
+        ),
+    )
+
+
+def _section(materials: Materials, section: Section, number: int) -> Passage:
+    lesson = materials.lesson
+    lit = (*section.lit, *steps_of(section.show, lesson.main))
+    plan = materials.main.trace.plan
+    return Passage(
+        f"{lesson.slug}-{number}",
+        section.title.said,
+        all_told(section.text, materials),
+        lit=tuple(dict.fromkeys(plan[name].address for name in lit)),
+        formulas=laws_of(section.show, materials),
+        show=parts_of(section.show, materials),
+    )
+
+
+def _summary(materials: Materials) -> Passage:
+    return Passage(
+        f"{materials.lesson.slug}-summary",
+        _("Summary"),
+        (),
+        show=(Finding("", all_told(materials.lesson.summary, materials)),),
+    )
+
+
+def _exercise(materials: Materials, number: int) -> Passage:
+    lesson = materials.lesson
+    exercise, answer = lesson.exercises[number - 1], materials.answers[number - 1]
+    blank = Facts(((_("address"), f"`{exercise.address}`"), (_("your answer"), _room(answer))))
+    return Passage(
+        f"{lesson.slug}-exercise-{number}",
+        _("Exercise {number}").format(number=number),
+        (
+            *_text(materials, exercise),
+            told(exercise.ask, materials),
+            *_rounding(exercise, answer),
+        ),
+        show=(*_given(materials, exercise), blank),
+    )
+
+
+def _text(materials: Materials, exercise: Exercise) -> Iterator[str]:
+    """What the exercise is about, where it is another text than that of the chapter."""
+    edition = materials.readings[exercise.of].edition
+    if edition is not None and edition.trace.text != materials.main.trace.text:
+        text = _("`{model}` reads `{text}`.")
+        yield text.format(model=edition.model.name, text=edition.trace.text)
+
+
+def _given(materials: Materials, exercise: Exercise) -> Iterator[Grid]:
+    """The lines that the answer is worked out from, with decimals to spare."""
+    if exercise.given:
+        yield numbers_of(materials.readings[exercise.of], exercise.given, SPARE)
+
+
+def _rounding(exercise: Exercise, answer: Answer) -> Iterator[str]:
+    if exercise.places is not None:
+        yield _("Give {count} decimals.").format(count=exercise.places)
+    if answer.row:
+        yield _("The answer is a row of {count} numbers.").format(count=len(answer.right))
+
+
+def _room(answer: Answer) -> str:
+    return ROOM if len(answer.right) == 1 else "\n".join([ROOM] * len(answer.right))
+
+
+def _marking(materials: Materials, place: int) -> Passage:
+    lesson = materials.lesson
+    text = _("Write each answer in place of its `{blank}` in the sheet. Then have it marked.")
+    lines = (
+        (f"`answers/{file_name(materials, place, of)}`", f"`{command(materials, place, of)}`")
+        for of in lesson.sheets()
+    )
+    return Passage(
+        f"{lesson.slug}-marking",
+        _("Have your answers marked"),
+        (text.format(blank=BLANK), _("A wrong answer is shown with what probably went wrong.")),
+        show=(Grid("", (Column(_("sheet")), Column(_("command"))), tuple(lines)),),
+    )
+
+
+# ------------------------------------------------------------------ the glossary
+
+
+def _glossary() -> Page:
+    rows = tuple((entry.word, entry.says) for entry in glossary())
+    columns = (Column(_("word")), Column(_("what it means")))
+    return Page(
+        GLOSSARY,
+        _("Glossary"),
+        _("The technical words of the course, each in a sentence."),
+        (Passage(f"{GLOSSARY}-words", _("The words"), (), show=(Grid("", columns, rows),)),),
+    )
+
+
+def on_paper(book: Book) -> Book:
+    """The course for print: one figure at the start, since the chapters have several models."""
+    pages = (
+        replace(page, passages=tuple(replace(one, lit=()) for one in page.passages))
+        for page in book.pages
+    )
+    return replace(book, pages=tuple(pages))
