@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -16,6 +17,8 @@ from calling import Outcome
 
 pytest_plugins = ["progress"]
 differences.STUMBLES = ()  # a reader that stumbles is a bug here
+
+os.environ["BYHAND_CACHE"] = "off"  # tests that keep bounds say where
 
 settings.register_profile(
     "ci",

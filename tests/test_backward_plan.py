@@ -141,9 +141,9 @@ def test_without_a_loss_there_is_no_gradient() -> None:
 
 
 def test_nothing_flows_back_through_a_cache() -> None:
-    with pytest.raises(InputError, match="no backward pass through a cache") as caught:
+    with pytest.raises(InputError, match="the backward pass cannot go through a cache") as caught:
         adjoint(forward.plan(open_model("minigpt-init").spec, 1, past=2, losses=True))
-    assert caught.value.hint == "work the whole text out at once"
+    assert caught.value.hint == "work out the whole text at once"
 
 
 # ------------------------------------------------------------------ an optimizer's step

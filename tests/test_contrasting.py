@@ -136,7 +136,7 @@ def test_a_share_is_told_in_per_cent() -> None:
 
 
 def test_models_of_other_plans_are_refused_with_what_differs() -> None:
-    with pytest.raises(InputError, match=r"these two models have other plans: vocab, d_model"):
+    with pytest.raises(InputError, match=r"these two models have different plans: vocab, d_model"):
         same_plan(TINY.spec, package.open_model("minigpt").spec)
 
 

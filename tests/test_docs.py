@@ -92,8 +92,11 @@ def test_every_command_and_option_is_documented() -> None:
                     assert option in text, f"byhand {name} {option}"
 
 
-@pytest.mark.parametrize("page", PAGES[:2], ids=lambda page: page.name)
-def test_every_built_in_model_is_in_the_readme(page: Path) -> None:
+TOURS = [ROOT / "docs" / "tour.md", ROOT / "docs" / "tour.es.md"]
+
+
+@pytest.mark.parametrize("page", TOURS, ids=lambda page: page.name)
+def test_every_built_in_model_is_in_the_tour(page: Path) -> None:
     text = page.read_text("utf-8")
     assert [name for name in builtin_names() if f"`{name}`" not in text] == []
 
@@ -107,8 +110,9 @@ def outline(page: Path) -> list[str]:
     return [*headings, str(text.count("cog")), *sorted(set(code))]
 
 
-def test_both_readmes_say_the_same() -> None:
-    assert outline(PAGES[0]) == outline(PAGES[1])
+@pytest.mark.parametrize("pages", [PAGES[:2], TOURS], ids=["front", "tour"])
+def test_both_languages_say_the_same(pages: list[Path]) -> None:
+    assert outline(pages[0]) == outline(pages[1])
 
 
 def written() -> list[Path]:
@@ -162,3 +166,30 @@ def test_the_commands_that_make_the_books_make_them(
         if " tiny " in command:  # the others are made in the same way
             assert byhand(*command.split()[1:]).status == 0
             assert Path(command.split("--out ")[1].split()[0], "index.html").exists()
+
+
+FRONT = ["README.md", "README.es.md"]
+
+
+@pytest.mark.parametrize("page", FRONT)
+def test_the_front_page_is_short_and_begins_with_a_picture(page: str) -> None:
+    lines = (ROOT / page).read_text("utf-8").splitlines()
+    assert len(lines) <= 160
+    assert any(line.startswith("![") for line in lines[:12])
+
+
+@pytest.mark.parametrize("page", FRONT)
+def test_every_picture_of_the_front_page_is_there(page: str) -> None:
+    pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", (ROOT / page).read_text("utf-8"))
+    assert len(pictures) == 6
+    assert [name for name in pictures if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize(("language", "name"), [("en", "pass.svg"), ("es", "pass.es.svg")])
+def test_the_moving_picture_is_that_of_a_trace(
+    language: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    drawn = importlib.import_module("moving_picture").picture(language)
+    assert drawn == (ROOT / "docs" / "pictures" / name).read_text("utf-8")
+    assert "1 + e" in drawn

@@ -73,7 +73,7 @@ def test_workers_that_are_always_killed_end_in_an_error() -> None:
 
 
 def test_a_number_of_jobs_below_one_is_refused() -> None:
-    with pytest.raises(InputError, match="nobody to work"):
+    with pytest.raises(InputError, match="no worker"):
         Workers(0)
 
 

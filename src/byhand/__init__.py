@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from byhand.checking.verdicts import Marked, Marking
     from byhand.comparing import Comparison, StepComparison, compare
     from byhand.contrasting import Contrast, StepContrast, contrast
+    from byhand.corpora import score_corpus
     from byhand.counting import Inventory
     from byhand.decimals import Float, Rational
     from byhand.errors import ByhandError, Undecided
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from byhand.golden.reading import SavedStep, SavedTrace
     from byhand.learning import Training, TrainingStep
     from byhand.lessons import step
+    from byhand.likelihoods import score
     from byhand.model import Model
     from byhand.models import open_model
     from byhand.numbers.base import Numbers, Prediction
@@ -37,7 +39,12 @@ if TYPE_CHECKING:
     from byhand.numbers.exact.value import Value
     from byhand.proofs import prove, verify
     from byhand.proving.outcome import Outcome
+    from byhand.scoring.corpora.run import ScoredCorpus, open_scores
+    from byhand.scoring.scored import Scored
+    from byhand.scoring.scores import Scores
+    from byhand.scoring.survey import Survey
     from byhand.spec import ModelSpec
+    from byhand.surveys import survey
     from byhand.tracing import Trace
     from byhand.train.minigpt import MiniGPT
     from byhand.verifying import Verification
@@ -65,8 +72,12 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "Rational": "byhand.decimals",
     "SavedStep": "byhand.golden.reading",
     "SavedTrace": "byhand.golden.reading",
+    "Scored": "byhand.scoring.scored",
+    "ScoredCorpus": "byhand.scoring.corpora.run",
+    "Scores": "byhand.scoring.scores",
     "StepComparison": "byhand.comparing",
     "StepContrast": "byhand.contrasting",
+    "Survey": "byhand.scoring.survey",
     "Trace": "byhand.tracing",
     "Training": "byhand.learning",
     "TrainingStep": "byhand.learning",
@@ -84,9 +95,13 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "generate": "byhand.api",
     "make_model": "byhand.files.making",
     "open_model": "byhand.models",
+    "open_scores": "byhand.scoring.corpora.run",
     "open_trace": "byhand.golden",
     "prove": "byhand.proofs",
+    "score": "byhand.likelihoods",
+    "score_corpus": "byhand.corpora",
     "step": "byhand.lessons",
+    "survey": "byhand.surveys",
     "trace": "byhand.api",
     "traces": "byhand.api",
     "verify": "byhand.proofs",
@@ -114,8 +129,12 @@ __all__ = [
     "Rational",
     "SavedStep",
     "SavedTrace",
+    "Scored",
+    "ScoredCorpus",
+    "Scores",
     "StepComparison",
     "StepContrast",
+    "Survey",
     "Trace",
     "Training",
     "TrainingStep",
@@ -134,9 +153,13 @@ __all__ = [
     "generate",
     "make_model",
     "open_model",
+    "open_scores",
     "open_trace",
     "prove",
+    "score",
+    "score_corpus",
     "step",
+    "survey",
     "trace",
     "traces",
     "verify",

@@ -46,6 +46,7 @@ def trace(
     device: str | None = None,
     target: str | int | None = None,
     losses: bool = False,
+    logprobs: bool = False,
     backward: bool = False,
     only: str | Iterable[str] = (),
     heads: bool = False,
@@ -57,7 +58,8 @@ def trace(
     `numbers` is "exact", "digits 12", "decimals 3", "float32" and the like, or a number system;
     without it, the size of the model decides.  `target` is the token that should come next, or its
     id, and asks for the loss.  `losses` asks for the loss at every position, against the text
-    shifted by one, and their mean.  `backward` asks for the gradients (`trace.grad`) of the mean
+    shifted by one, and their mean; `logprobs` for ln of the probability of each next token.
+    `backward` asks for the gradients (`trace.grad`) of the mean
     loss where there is one, else of the loss; without a target it asks for losses too.  `only` asks
     for some steps and works out what they need; `heads` asks for each head's own part of the
     attention output.
@@ -75,7 +77,7 @@ def trace(
     """
     chosen = Chosen.of(numbers, device, **spelled)
     chosen.refuse_comparison(
-        _("byhand.compare tells two traces apart: one in floats, one with digits")
+        _("byhand.compare takes two traces: one in floats, one with proven digits")
     )
     opened = as_model(model)
     job = evaluate.prepare(
@@ -86,6 +88,7 @@ def trace(
         segments=segments,
         target=as_word(opened, "target", target),
         losses=losses,
+        logprobs=logprobs,
         backward=backward,
         only=(only,) if isinstance(only, str) else only,
         head_outputs=heads,
@@ -127,7 +130,7 @@ def traces(
 
     chosen = Chosen.of(numbers, device, **spelled)
     chosen.refuse_comparison(
-        _("byhand.compare tells two traces apart: one in floats, one with digits")
+        _("byhand.compare takes two traces: one in floats, one with proven digits")
     )
     opened = as_model(model)
     jobs = prepare_texts(
@@ -246,14 +249,15 @@ def check(
     >>> marking.follows, marking.first_error.address
     (False, 'logits[1]')
     """
+    from byhand.checking.architectures import open_for
     from byhand.checking.documents import instead_of_claims
     from byhand.checking.dumps.name_maps import read_name_map
     from byhand.checking.marking import mark
 
     options.refuse_numbers(numbers)
-    opened = as_model(model)
     if not claims:
         claims = (instead_of_claims(called(model)),)
+    opened = model if isinstance(model, Model) else open_for(model, claims)
     return mark(
         opened,
         claims,
@@ -361,6 +365,8 @@ def book(
     ask: str | Iterable[str] | None = None,
     blanks: int | None = None,
     seed: int | None = None,
+    level: str | None = None,
+    students: Iterable[str] | None = None,
     numbers: str | Numbers | None = None,
     device: str | None = None,
     language: str | None = None,
@@ -375,8 +381,10 @@ def book(
     `xlsx` add a typeset book and a spreadsheet of live formulas.  A `worksheet` has as many
     questions as `blanks` says; they `ask` for "values", "shapes", "counts", or for "gradients" and
     a "step" of training, or some of these.
-    Another `seed` chooses other questions.  The numbers are chosen as for `trace`; the `language`
-    is "en", "es" or the one spoken.
+    Another `seed` chooses other questions.  A `level` follows one position line by line: "row",
+    "block", "pass", "mistake"; or it asks for learning: "backward".  Each of the `students` gets a
+    copy with the name on it; the sheet is exact where `exact` numbers are asked for.  The numbers
+    are chosen as for `trace`; the `language` is "en", "es" or the one spoken.
 
     >>> import byhand, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -392,7 +400,14 @@ def book(
     chosen.refuse_comparison()
     kinds = (ask,) if isinstance(ask, str) else None if ask is None else tuple(ask)
     questions = questioning(
-        worksheet, blanks=blanks, ask=kinds, decimals=chosen.decimals, seed=seed
+        worksheet,
+        blanks=blanks,
+        ask=kinds,
+        decimals=chosen.decimals,
+        seed=seed,
+        level=level,
+        exact=chosen.exact,
+        students=None if students is None else tuple(students),
     )
     opened = as_model(model)
     given = claims if claims is None or isinstance(claims, list | tuple) else (claims,)

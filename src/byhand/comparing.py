@@ -27,7 +27,7 @@ SMALLEST, LARGEST = 5e-324, sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)
-class StepComparison:
+class StepComparison(Shown):
     """How near the floats of one step are to the true values.
 
     `ulps` is a proven lower bound of the error; the digits are proven upper bounds.  Narrow

@@ -63,7 +63,7 @@ ZERO = Bounds(0.0, 0.0, Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
-class StepContrast:
+class StepContrast(Shown):
     """How far the numbers of one step moved.
 
     >>> import byhand
@@ -210,7 +210,7 @@ def same_plan(spec: ModelSpec, original: ModelSpec) -> tuple[str, ...]:
     if other:
         told = other[:MOST_TOLD]
         raise InputError(
-            _("these two models have other plans: {keys}").format(
+            _("these two models have different plans: {keys}").format(
                 keys=", ".join(each.key for each in told) + ", …" * (len(other) > len(told))
             ),
             where=spec.name,

@@ -26,12 +26,31 @@ _DRAWN = {  # class → the function that draws one of its objects, as one piece
     "byhand.learning:TrainingStep": "byhand.document.cells:training_step_cell",
     "byhand.numbers.exact.value:Value": "byhand.document.cells:value_cell",
     "byhand.proving.outcome:Outcome": "byhand.document.proof:notebook_cell",
+    "byhand.scoring.scored:Scored": "byhand.document.score:notebook_cell",
+    "byhand.scoring.survey:Survey": "byhand.document.survey:notebook_cell",
     "byhand.tracing:Trace": "byhand.editions:notebook_passage",
     "byhand.worked:Worked": "byhand.document.cells:step_cell",
+    # the smaller ones: what each of their fields holds
+    "byhand.capturing.captured:Capture": "byhand.document.cells:fields_cell",
+    "byhand.generating.generation:Chosen": "byhand.document.cells:fields_cell",
+    "byhand.numbers.enclosed.enclosure:Enclosure": "byhand.document.cells:fields_cell",
+    "byhand.checking.verdicts:Marked": "byhand.document.cells:fields_cell",
+    "byhand.model:Model": "byhand.document.cells:model_cell",
+    "byhand.spec:ModelSpec": "byhand.document.cells:fields_cell",
+    "byhand.numbers.base:Prediction": "byhand.document.cells:fields_cell",
+    "byhand.golden.reading:SavedStep": "byhand.document.cells:fields_cell",
+    "byhand.golden.reading:SavedTrace": "byhand.document.cells:fields_cell",
+    "byhand.scoring.corpora.run:ScoredCorpus": "byhand.document.cells:fields_cell",
+    "byhand.scoring.scores:Scores": "byhand.document.cells:fields_cell",
+    "byhand.comparing:StepComparison": "byhand.document.cells:fields_cell",
+    "byhand.contrasting:StepContrast": "byhand.document.cells:fields_cell",
+    "byhand.verifying:Verification": "byhand.document.cells:fields_cell",
 }
 _SAVED = {  # class → the function that writes one of its objects to a path
     "byhand.model:Model": "byhand.files.writing:save_model",
     "byhand.proving.outcome:Outcome": "byhand.proving.certificates:write_certificate",
+    "byhand.scoring.scored:Scored": "byhand.document.score:save",
+    "byhand.scoring.survey:Survey": "byhand.document.survey:save",
     "byhand.tracing:Trace": "byhand.golden:save",
 }
 

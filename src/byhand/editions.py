@@ -207,8 +207,8 @@ def _why_not(trace: Trace) -> str:
     flat = any(note.kind == "zero-variance" for one in trace.values() for note in one.notes)
     if flat and missing.kind == "undecided":
         return _(
-            "There is no gradient through a norm whose row has equal numbers, since its eps is 0: "
-            "the smallest change of the row turns the result over."
+            "There is no gradient through a norm whose row has equal numbers, since its "
+            "eps is 0. The smallest change of the row flips the result."
         )
     return words.why_missing(missing)
 
@@ -314,13 +314,14 @@ def notebook_passage(trace: Trace) -> str:
             **beside(trace.source, trace.segments),
             target=trace.target is not None,
             losses=trace.targets is not None,
+            logprobs="logprobs" in trace.steps,
             head_outputs=apart,
         )
         whole = adjoint(whole) if len(trace.grad) else whole
     parts, calls = notebook.parts(edition, whole), notebook.calls(trace)
     showing = edition.showing
     figure = spine(showing, whole.forward)
-    return cell(parts, calls, figure, showing.labels, trace.asked)
+    return cell(parts, calls, figure, showing.labels, trace.asked, decimals=showing.by_decimals)
 
 
 # ------------------------------------------------------------------ the book

@@ -62,6 +62,11 @@ def later(message: str) -> str:
     return message
 
 
+def amount(count: int, one: str, many: str) -> str:
+    """A number with its noun: `one` for a single thing, else `many`, which says {count}."""
+    return _(one) if count == 1 else _(many).format(count=whole(count))
+
+
 def whole(count: int) -> str:
     """A whole number with thousands separated as the language does: 4,096 or 4 096."""
     return f"{count:,}".replace(",", _(","))

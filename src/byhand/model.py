@@ -7,7 +7,7 @@ from pathlib import Path
 
 from byhand import display
 from byhand.dimensions import UNNAMED, Dimensions
-from byhand.display import one_line
+from byhand.display import Shown, one_line
 from byhand.errors import TextError
 from byhand.language import _
 from byhand.parameters import size_of
@@ -17,7 +17,7 @@ from byhand.weights import Weights
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Shown):
     """Everything a trace needs but the text: an architecture, weights and a vocabulary.
 
     `byhand.open_model` opens one, `byhand.make_model` makes one of arrays, lists and texts.

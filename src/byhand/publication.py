@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +63,7 @@ def files_of(edition: Edition, wanted: Wanted, folder: Path) -> dict[str, bytes]
 
         called = seen_from(folder, edition.called)
         sheet = make_worksheet(edition.trace, wanted.worksheet, called, book)
-        files |= worksheet_files(sheet, pdf=wanted.pdf)
+        files |= worksheet_files(sheet, pdf=wanted.pdf, students=wanted.worksheet.students)
     return files
 
 
@@ -127,6 +128,9 @@ def questioning(
     ask: tuple[str, ...] | None,
     decimals: int | None,
     seed: int | None,
+    level: str | None = None,
+    exact: bool = False,
+    students: Sequence[str] | None = None,
     dashes: str = "",
 ) -> Questioning | None:
     """The questions that a worksheet asks; None where none is wanted.
@@ -137,8 +141,17 @@ def questioning(
     if worksheet:
         from byhand.document.compose.worksheet.sheet import Questioning
 
-        return Questioning.asked(blanks=blanks, which=ask, decimals=decimals, seed=seed)
-    for name, value in (("blanks", blanks), ("ask", ask), ("seed", seed)):
+        return Questioning.asked(
+            blanks=blanks,
+            which=ask,
+            decimals=decimals,
+            seed=seed,
+            level=level,
+            exact=exact,
+            students=students or (),
+        )
+    options = {"blanks": blanks, "ask": ask, "seed": seed, "level": level, "students": students}
+    for name, value in options.items():
         if value is not None:
             raise UsageError(
                 _("{name} needs {other}").format(name=dashes + name, other=f"{dashes}worksheet")

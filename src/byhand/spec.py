@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import chain
 
+from byhand.display import Shown
 from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
@@ -137,7 +138,7 @@ class EncoderSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSpec:
+class ModelSpec(Shown):
     """The whole architecture.
 
     >>> import byhand

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, overload
 
 from byhand.errors import TextError, nearest
-from byhand.language import _
+from byhand.language import _, amount, later
 
 KINDS = ("words", "characters")
 BLANKS = ("[MASK]", "<mask>")  # tokens that stand for a word to be found
@@ -300,5 +300,5 @@ def too_long(length: int, context: int | None) -> TextError | None:
     return TextError(
         _("the text is too long for this model"),
         expected=_("at most {count} tokens").format(count=context),
-        found=_("{count} tokens").format(count=length),
+        found=amount(length, later("1 token"), later("{count} tokens")),
     )

@@ -21,9 +21,11 @@ from byhand.errors import AddressError, ByhandError
 from byhand.gradients import Gradients
 from byhand.language import _
 from byhand.model import Model
+from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import ABSENT, Numbers, Prediction
 from byhand.plan import Plan
 from byhand.reading import Source
+from byhand.standings import Standing, mean_of, perplexity_of, standings
 from byhand.worked import Worked, weakest
 
 if TYPE_CHECKING:
@@ -155,6 +157,52 @@ class Trace(Mapping[str, Any], Shown):
         if worked is None or worked.missing:
             return None
         return tuple(worked[place] for place in range(worked.step.shape[0]))
+
+    @property
+    def logprobs(self) -> tuple[Any, ...] | None:
+        """ln of the probability of the token after each position, None where none is known.
+
+        None where they were not asked for.
+
+        >>> import byhand
+        >>> byhand.trace("tiny", "a b", logprobs=True).logprobs
+        (-ln(1 + e + e^2), None)
+        """
+        worked = self.steps.get("logprobs")
+        if worked is None or worked.missing:
+            return None
+        return tuple(worked[place] for place in range(worked.step.shape[0]))
+
+    @cached_property
+    def standings(self) -> tuple[Standing | None, ...] | None:
+        """The standing of the token after each position: rank, margin and entropy.
+
+        None of a position whose next token is not known.  None where none is: `logprobs`, `losses`
+        and a target say which tokens come next.
+
+        >>> import byhand
+        >>> trace = byhand.trace("tiny", "a b", target="c", numbers="digits 6", logprobs=True)
+        >>> [standing.rank for standing in trace.standings], trace.standings[0].margin
+        ([3, 2], [1])
+        >>> trace.standings[0].entropy.places(4), trace.perplexity.places(4)
+        ('0.8324', '6.7369')
+        """
+        logits, following, targets = self.steps.get("logits"), self.next, self.targets
+        if following is None or logits is None or logits.missing is not None:
+            return None
+        if targets is None and self.target is not None:
+            targets = (*[UNCOUNTED] * (len(following) - 1), self.target)
+        return None if targets is None else standings(logits, following, targets)
+
+    @cached_property
+    def mean_logprob(self) -> Any:
+        """The mean of the log-probabilities that are known; None where there are none."""
+        return None if self.logprobs is None else mean_of(self.steps["logprobs"])
+
+    @cached_property
+    def perplexity(self) -> Any:
+        """e to the power of minus the mean log-probability; None where there is none."""
+        return None if self.mean_logprob is None else perplexity_of(self.mean_logprob, self.numbers)
 
     @property
     def mean_loss(self) -> Any:

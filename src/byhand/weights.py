@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from math import prod
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 from weakref import ref
 
 import numpy as np
@@ -23,6 +23,16 @@ from byhand.expression import Expression
 
 Data = npt.NDArray[Any]
 RECENT = 1 << 28  # bytes of unpacked tensors that stay open: 256 MB
+
+
+class Pages(Protocol):
+    """A part of a file that is mapped into memory."""
+
+    def expect(self) -> None:
+        """It will be needed soon."""
+
+    def release(self) -> None:
+        """It is not needed for now."""
 
 
 class Tensor:
@@ -36,7 +46,7 @@ class Tensor:
 
     __slots__ = (
         "_data", "_kept", "_open", "_unpacked", "addends", "bits", "dtype", "misread", "name",
-        "portable", "same_as", "shape", "stored",
+        "pages", "portable", "same_as", "shape", "stored",
     )  # fmt: skip
 
     def __init__(self, name: str, data: Data, same_as: str | None = None) -> None:
@@ -51,6 +61,7 @@ class Tensor:
         # what readers of its format may make of it by mistake: a name and the entries, each
         self.misread: Callable[[], Iterator[tuple[str, Data]]] | None = None
         self.portable = False
+        self.pages: tuple[Pages, ...] = ()  # where its data lies in files, while it is mapped
         self._data: Data | None = _read_only(data)
         self._open: Callable[[], Data] | None = None
         self._kept = True
@@ -71,6 +82,7 @@ class Tensor:
         addends: Callable[[], Data] | None = None,
         misread: Callable[[], Iterator[tuple[str, Data]]] | None = None,
         portable: bool = False,
+        pages: tuple[Pages, ...] = (),
     ) -> Tensor:
         """A tensor whose data `opening` gives when it is first needed.
 
@@ -82,7 +94,7 @@ class Tensor:
         tensor.shape = shape
         tensor._data, tensor._open, tensor._kept = None, opening, kept
         tensor.stored, tensor.addends, tensor.misread = stored, addends, misread
-        tensor.portable = portable
+        tensor.portable, tensor.pages = portable, pages
         tensor.bits = tensor.bits if bits is None else bits
         return tensor
 
@@ -100,6 +112,16 @@ class Tensor:
                 self._unpacked = ref(data)
                 _RECENT.hold(data)
         return data
+
+    def expect(self) -> None:
+        """Has the data read from its file ahead of its use, where that helps."""
+        for pages in self.pages:
+            pages.expect()
+
+    def release(self) -> None:
+        """Lets go of memory until the data is read again: a view of a file stays valid."""
+        for pages in self.pages:
+            pages.release()
 
     @property
     def size(self) -> int:

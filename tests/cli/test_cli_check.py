@@ -123,7 +123,7 @@ def test_a_blank_line_beside_a_right_one_does_not_keep_it_from_passing(
     assert byhand("check", "tiny", right).status == 0
     judging(marking_of(blank))
     shown = byhand("check", "tiny", right)
-    assert (shown.status, shown.err.splitlines()[0]) == (1, "not passed: there is nothing to judge")
+    assert (shown.status, shown.err.splitlines()[0]) == (1, "not passed: nothing is filled in")
 
 
 @pytest.mark.parametrize(("said", "status"), [("[a, a]", 0), ("[b, a]", 1), ("[c, b]", 1)])

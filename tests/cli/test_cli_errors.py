@@ -15,8 +15,8 @@ Call = Callable[..., Any]
 
 NAMES = "tiny, abc, abc-walkthrough, journey, minigpt-init, minigpt"
 COMMANDS = (
-    "trace, generate, check, prove, verify, explain, book, serve, step, train, models, count, "
-    "selftest"
+    "trace, generate, check, prove, score, verify, explain, book, course, serve, step, train, "
+    "models, count, selftest, completion"
 )
 MODELS = f"a model file, the folder of a checkpoint, a .gguf file, or one of {NAMES}"
 
@@ -287,17 +287,17 @@ def test_a_text_too_long_says_how_long_it_may_be(byhand: Call) -> None:
             ["trace", "--lang", "es", "tinny"],
             "error: no existe el modelo 'tinny'\n  se esperaba: un archivo de modelo, "
             f"la carpeta de un checkpoint, un archivo .gguf, o uno de {NAMES}\n"
-            "  se encontró: tinny\n  pista: ¿quizá tiny?\n",
+            "  se encontró: tinny\n  pista: ¿querías decir tiny?\n",
         ),
         (
             ["--lang=es", "trac"],
             "error: no existe la orden 'trac'\n"
             f"  se esperaba: {COMMANDS}\n"
-            "  pista: ¿quizá trace, train?\n",
+            "  pista: ¿querías decir trace, train?\n",
         ),
         (
             ["trace", "tiny", "--onyl", "--lang", "es"],
-            "error: no existe la opción --onyl\n  pista: ¿quizá --only, --json?\n",
+            "error: no existe la opción --onyl\n  pista: ¿querías decir --only, --json?\n",
         ),
     ],
 )

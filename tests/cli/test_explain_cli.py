@@ -21,7 +21,7 @@ HEADINGS = [
     "Where the logit comes from",
     "What it would say after every step",
     "What the heads read and write",
-    "Where the stream goes",
+    "Where the residual stream goes",
     "How the layers are doing",
 ]
 
@@ -38,7 +38,7 @@ def test_facts_come_first_and_then_the_sum_that_closes(byhand: Call) -> None:
     assert (shown.status, shown.err) == (0, "")
     assert headings(shown.out) == HEADINGS
     assert "After C (position 2) comes A, ahead of C by 11.1660, proven." in shown.out
-    assert "what tells A from C after position 2 (C): logit A − C" in shown.out
+    assert "A against C after position 2 (C): logit A − C" in shown.out
     assert "  = remainder: exactly 0\n" in shown.out
     assert shown.out.index("comes A") < shown.out.index("remainder")
 
@@ -125,14 +125,14 @@ def test_a_length_asks_for_the_texts_where_nothing_else_is_asked_for(byhand: Cal
 
 def test_the_final_stream_is_a_sum_that_closes_too(byhand: Call) -> None:
     shown = byhand("explain", "abc", "--only", "stream", "--position", "0")
-    assert headings(shown.out) == ["What the stream is made of"]
-    assert "the final stream at position 0 (A)" in shown.out
+    assert headings(shown.out) == ["What the residual stream is made of"]
+    assert "the final residual stream at position 0 (A)" in shown.out
     assert "= remainder: exactly 0" in shown.out
 
 
 def test_another_position_and_other_tokens_can_be_explained(byhand: Call) -> None:
     shown = byhand("explain", "abc", "--position", "0", "--only", "attribution")
-    assert "what tells B from C after position 0 (A): logit B − C" in shown.out
+    assert "B against C after position 0 (A): logit B − C" in shown.out
     shown = byhand("explain", "abc", "--token", "B", "--only", "attribution")
     assert "logit B − A" in shown.out  # the strongest other one
     shown = byhand("explain", "abc", "--token", "B", "--against", "C", "--only", "attribution")

@@ -172,11 +172,11 @@ def test_what_was_generated_before_ctrl_c_is_not_lost() -> None:
 
 def test_the_server_ends_with_ctrl_c() -> None:
     with running("serve") as seen:
-        seen.until("Ctrl-C ends it")
+        seen.until("Ctrl-C stops it")
         seen.press(CTRL_C)
         seen.close()
     assert seen.status == 0
-    assert seen.screen.lines[-2] == "ended"
+    assert seen.screen.lines[-2] == "stopped"
     assert seen.modes_kept
 
 

@@ -232,7 +232,7 @@ def test_the_book_of_tiny_goes_past_the_boundary_of_position_1_to_the_end() -> N
 
 def test_a_row_of_one_score_is_said_to_be_exactly_1() -> None:
     said = " ".join(passage_of(book_of("tiny"), "attention-0-attn-weights").sentences)
-    assert "Position 0 (a) has a single score, so its share is exactly 1" in said
+    assert "Position 0 (a) has a single score, so its weight is exactly 1" in said
     assert "1/(1 + e) and e/(1 + e), and never rounded" in said
 
 
@@ -326,7 +326,7 @@ def test_the_book_of_the_walkthrough_tells_the_slip_and_what_is_unknown() -> Non
     assert "(−1, 1.75) for `direction.weight.head[2]`" in slip[0].text
     qkv = passage_of(book, "attention-0-attn-qkv")
     why = [part.text for part in qkv.show if isinstance(part, LeftOut)]
-    assert why == ["not worked out: weight.block.0.attn.qkv is unknown"]
+    assert why == ["`block.0.attn.qkv` – not worked out: weight.block.0.attn.qkv is unknown"]
 
 
 # ------------------------------------------------------------------ minigpt: document 004

@@ -126,7 +126,8 @@ def test_nothing_of_an_empty_sheet_is_judged(tmp_path: Path) -> None:
     marking = byhand.check("journey", path)
     assert {line.verdict for line in marking} == {Verdict.UNJUDGED}
     assert len(list(marking)) == 20
-    assert summary(marking) == "20 lines are left blank"
+    assert summary(marking) == "the sheet is empty: all 20 lines are left blank"
+    assert marking.empty
     assert not marking.passed
 
 
@@ -293,7 +294,7 @@ def test_all_files_are_written_and_nothing_else_is_left(tmp_path: Path) -> None:
     paths = write_worksheet("tiny", tmp_path, blanks=6, seed=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in paths)
     assert [path.name for path in paths] == [
-        "worksheet.html", "worksheet-key.html", "worksheet.yaml", "worksheet-key.yaml",
+        "worksheet.html", "worksheet.yaml", "worksheet-key.html", "worksheet-key.yaml",
     ]  # fmt: skip
 
 
@@ -305,12 +306,12 @@ def test_with_pdf_the_sheet_and_its_key_are_typeset(tmp_path: Path) -> None:
         assert (tmp_path / name).read_bytes().startswith(b"%PDF-")
 
 
-def test_a_spanish_sheet_has_decimal_commas_but_its_claims_points(tmp_path: Path) -> None:
+def test_a_spanish_sheet_and_its_claims_have_decimal_commas(tmp_path: Path) -> None:
     sheet = make_worksheet("journey", blanks=20, language="es", which=[VALUES])
     write_worksheet("journey", tmp_path, blanks=20, language="es")
     assert "0,100" in (tmp_path / "worksheet.html").read_text("utf-8")
     filled = (tmp_path / "worksheet-key.yaml").read_text("utf-8")
-    assert not re.search(r": .*\d,\d", filled)
+    assert re.search(r"(?m)^  [^:]*: -?\d,\d{3}(; -?\d,\d{3})*$", filled)
     assert sheet.book.language == "es"
 
 

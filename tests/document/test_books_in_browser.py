@@ -17,6 +17,7 @@ from books import EDITIONS, LARGE, NAMES, Made, Shelf, checkpoint_sized
 from browser import CONTRASTS, FAULTS, Windows
 
 import byhand
+from budgets import LONG
 from byhand.document.book import LEARNED, Page
 from byhand.tracing import Trace
 
@@ -45,7 +46,7 @@ def step_of(name: str) -> Trace:
     return byhand.step(model, loss="mean").steps[0].trace
 
 
-@pytest.mark.parametrize("name", [*NAMES, LARGE])
+@pytest.mark.parametrize("name", [*NAMES, LARGE] if LONG else NAMES[:1])
 def test_a_book_can_be_stepped_through_and_says_what_the_trace_says(
     opened: Windows, shelf: Shelf, name: str
 ) -> None:

@@ -152,7 +152,8 @@ def test_the_three_facts_of_abc_are_told_with_their_checks() -> None:
         "After B (position 1) comes C",
         "After C (position 2) comes A",
     ]
-    checks = [text for part in told for text in part.told if text.startswith("Checked:")]
+    facts = [part for part in told if part.lead.startswith("After ")]
+    checks = [text for part in facts for text in part.told if text.startswith("Checked:")]
     assert len(checks) == 3
     assert all("without the MLP" in text for text in checks)
 

@@ -177,10 +177,10 @@ def test_what_does_not_happen_as_said_is_told_so(abc: Facts) -> None:
 
 def test_what_is_undecided_is_told_as_undecided(abc: Facts) -> None:
     assert told(with_turning(abc, prediction=UNDECIDED)) == (
-        "What comes after A (position 0) cannot be told: undecided between A and C.",
+        "What comes after A (position 0) is not known: undecided between A and C.",
     )
     assert told(with_check(abc, 2, found=UNDECIDED))[4] == (
-        "Without the MLP the prediction cannot be told: undecided between A and C."
+        "Without the MLP the prediction is not known: undecided between A and C."
     )
     assert told(with_check(abc, 2, said=UNDECIDED))[3] == (
         "Checked: without the MLP the prediction after A is C; what to expect was undecided."
@@ -193,15 +193,15 @@ def test_what_is_undecided_is_told_as_undecided(abc: Facts) -> None:
     )
     lost = with_reading(with_turning(abc, turned=None), 1, leader=UNDECIDED)
     assert told(lost)[1] == (
-        "Which step turns it there cannot be told: who leads after block.0.attn.add is undecided."
+        "Which step turns it there is not known: who leads after block.0.attn.add is undecided."
     )
 
 
 def test_a_tie_is_told_and_how_it_is_decided(abc: Facts) -> None:
     tied = Prediction(1, None, True, tied=(1, 2))
     assert told(with_turning(abc, prediction=tied))[0] == (
-        "After A (position 0) comes B: the logits of B and C are equal, proven, and the first of "
-        "them is taken."
+        "After A (position 0) comes B: the logits of B and C are proven to be equal, "
+        "and the first of them is taken."
     )
     assert told(facts(byhand.trace("tiny")), 1)[-2] == (
         "Without the attention it stays a (level with b and c), as said."
@@ -271,7 +271,7 @@ def test_unknown_weights_are_the_reason_given() -> None:
     (only,) = tell(facts(byhand.trace("abc-walkthrough")))
     assert only.position is None
     assert only.sentences == (
-        "How the predictions come about cannot be told: weight.block.0.attn.qkv is unknown.",
+        "The predictions cannot be explained: weight.block.0.attn.qkv is unknown.",
     )
 
 
@@ -347,7 +347,7 @@ def test_texts_of_some_tokens_and_unknown_weights_are_told() -> None:
         "6 texts of up to 2 tokens, made of “cat” and “sat”."
     )
     assert tell_inputs(table("abc-walkthrough")) == (
-        "The texts cannot be told: weight.block.0.attn.qkv is unknown.",
+        "Nothing can be said about the texts: weight.block.0.attn.qkv is unknown.",
     )
 
 

@@ -185,7 +185,10 @@ def test_a_pattern_says_who_looks_at_whom() -> None:
     values = np.array([[1.0, np.nan], [0.25, 0.75]], np.float32)
     pattern = AttentionPattern("w", ("0 a", "1 b"), (HeadPattern("w[0]", 0, values),))
     drawing = "".join(attention_pattern(pattern))
-    assert "head 0: 0 a looks at 0 a with 100 %; 1 b looks at 1 b with 75 %" in drawing
+    assert (
+        "head 0: 0 a gives 0 a 100 % of its attention; 1 b gives 1 b 75 % of its attention"
+        in drawing
+    )
     assert drawing.count('class="mask"') == 1
     assert re.findall(r'class="number on(\d)"[^>]*>([\d.]+)<', drawing) == [
         ("4", "1.00"), ("1", "0.25"), ("3", "0.75"),

@@ -330,7 +330,7 @@ def test_a_name_cannot_write_on_the_terminal() -> None:
 def test_lines_that_are_left_blank_are_told_apart_from_those_that_cannot_be_judged() -> None:
     blank = marked("loss", Verdict.UNJUDGED, reason="left blank", blank=True)
     unknown = marked("probs", Verdict.UNJUDGED, reason="weight.head is unknown")
-    assert summary(marking_of(blank)) == "1 line is left blank"
+    assert summary(marking_of(blank)) == "the sheet is empty: its one line is left blank"
     assert summary(marking_of(marked("logits"), blank, blank)).endswith("; 2 lines are left blank")
     told = summary(marking_of(marked("logits"), unknown, blank))
     assert "1 cannot be judged; 1 line is left blank" in told
@@ -363,4 +363,4 @@ def test_without_a_cause_what_differs_is_described_and_the_next_step_asked_for()
     assert summary(marking).endswith("; no cause is sure, but only head 2 (of 4) differs")
     lines = [each.strip() for each in shown(marking)]
     assert "≠ only head 2 (of 4) differs" in lines
-    assert "+ dump block.1.attn.weights as well and run again: it would tell most" in lines
+    assert "+ dump block.1.attn.weights as well and run again: that would help most" in lines

@@ -176,3 +176,30 @@ def test_in_a_notebook_it_can_be_read_and_changes_nothing_around_it(
     paper = page.locator(".byhand").evaluate("node => getComputedStyle(node).backgroundColor")
     assert paper == ("rgb(252, 252, 250)" if light == "true" else "rgb(20, 23, 27)")
     page.close()
+
+
+PLAIN = {  # public classes that a notebook shows as they print, and why
+    "ByhandError": "raised, not shown",
+    "Float": "a number",
+    "MiniGPT": "a torch module",
+    "Numbers": "a number system",
+    "Rational": "a number",
+    "Undecided": "raised, not shown",
+}
+
+
+def test_a_notebook_shows_every_public_object() -> None:
+    classes = {name: getattr(byhand, name) for name in byhand.__all__}
+    shown = {name for name, kind in classes.items() if hasattr(kind, "_repr_html_")}
+    assert {name for name, kind in classes.items() if isinstance(kind, type)} - shown == set(PLAIN)
+
+
+def test_small_objects_are_shown_by_their_fields_and_a_model_by_its_parameters() -> None:
+    trace = byhand.trace("tiny", "a b")
+    following = trace.next[-1]._repr_html_() or ""
+    assert [word for word in ("margin", "proven", "candidates") if word not in following] == []
+    model = trace.model._repr_html_() or ""
+    assert "token embedding" in model
+    assert "vocab·d" in model
+    (scores,) = byhand.score("tiny", "a b", digits=4).scores
+    assert "logprobs" in (scores._repr_html_() or "")

@@ -3,7 +3,6 @@ weight or a token is changed in them."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -23,10 +22,12 @@ from recalculating import (
 )
 
 import byhand
+from budgets import LONG
 from byhand.document.media.xlsx import formulas, layout
 from byhand.document.media.xlsx.training import DOWN
 from byhand.errors import InputError
 from byhand.evaluate import Job, prepare
+from byhand.expression import Number
 from byhand.files import parse_model, read_model
 from byhand.model import Model
 from byhand.models import open_model
@@ -132,7 +133,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ------------------------------------------------------------------ the built-in models
 
 
-@pytest.mark.parametrize(("name", "numbers"), [("tiny", 90), ("journey", 270), ("abc", 130)])
+@pytest.mark.parametrize(
+    ("name", "numbers"), [("tiny", 90), ("journey", 270), ("abc", 130)][: 2 + LONG]
+)
 def test_every_number_of_a_built_in_model_is_recalculated(
     name: str, numbers: int, folder: Path
 ) -> None:
@@ -185,7 +188,7 @@ def test_a_changed_token_and_target_change_the_result_as_the_trace_says(
 
 
 @pytest.mark.parametrize(
-    ("name", "loss", "steps"), [("tiny", "mean_loss", 5), ("journey", "loss", 2)]
+    ("name", "loss", "steps"), [("tiny", "mean_loss", 5), ("journey", "loss", 2)][: 1 + LONG]
 )
 def test_new_weights_pasted_over_the_old_ones_train_as_byhand_does(
     name: str, loss: str, steps: int, folder: Path
@@ -267,7 +270,10 @@ weights:
 # ------------------------------------------------------------------ tokens that are hard to find
 
 
-@pytest.mark.parametrize("tokens", [("a", "A", "b"), ("*", "?", "~"), ("=", "<", "1"), ("1", "2")])
+CONFUSED = [("a", "A", "b"), ("*", "?", "~"), ("=", "<", "1"), ("1", "2")]
+
+
+@pytest.mark.parametrize("tokens", CONFUSED if LONG else CONFUSED[::3])
 def test_tokens_that_a_spreadsheet_would_confuse_are_told_apart(
     tokens: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -340,9 +346,7 @@ def trace_of(case: Case) -> Trace:
 WRITTEN = [*zip(FAMILIES, (4, 1, 4, 1), strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("name", "written_out"), WRITTEN if os.environ.get("BYHAND_LONG") else WRITTEN[::2]
-)
+@pytest.mark.parametrize(("name", "written_out"), WRITTEN if LONG else WRITTEN[::4])
 def test_every_family_of_models_is_recalculated(
     name: str, written_out: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -437,3 +441,18 @@ def test_a_model_with_words_of_its_own_is_refused(tmp_path: Path) -> None:
     model = parse_model(text + "  head: [[1], [2]]\n")
     with pytest.raises(InputError, match="and this model has two"):
         saved(byhand.trace(model), tmp_path)
+
+
+def test_the_eps_of_a_norm_and_the_scale_of_the_scores_are_cells(folder: Path) -> None:
+    model = open_model("journey")
+    (block,) = model.spec.blocks
+    assert block.attention is not None
+    attention = replace(block.attention, scale=Number(Fraction(1, 4)))
+    block = replace(block, attention=attention, attn_norm=replace(block.attn_norm, eps=Fraction(1)))
+    changed = replace(model, spec=replace(model.spec, blocks=(block,)))
+    book = workbook("journey", folder)
+    typed = {
+        book.cell("block.0.attn.norm.std.eps", 0, 0): 1,
+        book.cell("block.0.attn.scores.scale", 0, 0): 0.25,
+    }
+    assert assert_says(book.recalculated(typed), learned(float64(changed))) > 270

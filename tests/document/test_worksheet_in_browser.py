@@ -91,6 +91,16 @@ def test_what_is_typed_is_saved_as_claims_that_get_full_marks(
     assert (found.total, found.out_of) == (BLANKS, BLANKS)
 
 
+def test_the_file_and_the_command_take_the_student_s_name(page: Any) -> None:
+    assert page.locator(".intro code").last.inner_text() == "byhand check journey worksheet.yaml"
+    page.locator("#student").fill("Ana María")
+    command = "byhand check journey worksheet-ana-maria.yaml"
+    assert page.locator(".intro code").last.inner_text() == command
+    with page.expect_download() as download:
+        page.locator(".save button").click()
+    assert download.value.suggested_filename == "worksheet-ana-maria.yaml"
+
+
 def test_one_wrong_answer_costs_its_mark_and_no_other(
     page: Any, sheet: Worksheet, tmp_path: Path
 ) -> None:

@@ -72,7 +72,7 @@ def test_a_cause_is_looked_for_in_a_wrong_loss(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     probs = "[0.167, 0.180, 0.158, 0.163, 0.151, 0.181]"
     head = "text: the cat sat on\ntarget: mat\nprecision: decimals:3\nclaims:\n"
-    file.write_text(f"{head}  probs[1]: {probs}\n  losses[1]: 1.790\n", "utf-8")
+    file.write_text(f"{head}  probs[1]: {probs}\n  losses[1]: 1.890\n", "utf-8")
     marking = byhand.check("journey", file)
     assert marking.first_error is not None
     assert marking.first_error.address == "losses[1]"

@@ -206,7 +206,7 @@ def test_the_data_have_the_plane_with_rational_corners_and_what_is_projected_awa
     assert all(isinstance(Fraction(x), Fraction) for x in corners)
     (wide,) = document_of(byhand.explain("journey"), ["geometry"])["geometry"]["planes"]
     assert 0.05 < wide["projected_away"] < 0.15
-    assert "9.1 % is projected away" in told(byhand.explain("journey"), "geometry")
+    assert "9.1 % is lost in projection" in told(byhand.explain("journey"), "geometry")
 
 
 def test_the_whole_lens_is_in_the_data_where_it_is_asked_for() -> None:

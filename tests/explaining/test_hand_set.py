@@ -60,7 +60,7 @@ def test_an_explanation_speaks_of_the_answers_and_of_the_tokens_read() -> None:
 def test_a_book_of_such_a_model_is_written(tmp_path: Path) -> None:
     byhand.book(parse_model(ANSWERS), out=tmp_path, target="both", numbers="float64")
     read = "".join(path.read_text("utf-8") for path in tmp_path.glob("*.html"))
-    assert "With head 1, position 0 (a) may look at nothing" in read
+    assert "In head 1, position 0 (a) may look at nothing" in read
     assert "seen-a" in read
 
 

@@ -315,7 +315,7 @@ def test_positions_count_from_the_end_too_and_others_are_refused(tiny: Model) ->
     whole = trace(tiny, "a b")
     with pytest.raises(AddressError, match="the position lies outside the text"):
         look(whole, positions=[2])
-    with pytest.raises(AddressError, match="not held over this place"):
+    with pytest.raises(AddressError, match="not applied at this place"):
         look(whole, positions=[1])["stream.0", 0]
 
 

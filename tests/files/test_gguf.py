@@ -122,7 +122,7 @@ HUGE = 1 << 62
 ONE = floats([1.0, 2.0])
 BROKEN: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "too short"),
-    "another magic": (head(0, 0, magic=b"GGML") + bytes(64), "begins otherwise"),
+    "another magic": (head(0, 0, magic=b"GGML") + bytes(64), "begins with something else"),
     "version 1": (head(0, 0, 1) + bytes(64), "does not read its version"),
     "big endian": (b"GGUF" + struct.pack(">IQQ", 3, 0, 0) + bytes(64), "version"),
     "too many settings": (head(0, HUGE) + bytes(64), "promises more than it holds"),

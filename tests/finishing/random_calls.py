@@ -31,6 +31,7 @@ SYSTEMS: tuple[tuple[str, ...], ...] = (
 )  # fmt: skip
 COMPARED = tuple(("--digits", "5", "--float", each) for each in FORMATS)
 ASKED_FOR = ("values", "shapes,counts", "gradients", "step", "values,gradients,step")
+LEVELS = ("spread", "row", "block", "pass", "mistake", "backward")
 CLAIMS = ("claims.yaml", "claims.json", "claims.csv", "claims.npz", "golden")
 COMMANDS = (
     "trace", "check", "explain", "book", "generate", "count", "serve", "step", "prove", "verify",
@@ -173,6 +174,7 @@ def _trace(choosing: Choosing) -> Call:
     choosing.flag("--heads")
     choosing.flag("--backward", 0.25)
     choosing.flag("--losses", 0.2)
+    choosing.flag("--logprobs", 0.1)
     choosing.flag("--shapes", 0.08)
     choosing.option("--out", "@golden", 0.25)
     choosing.option("--against", choosing.random.choice(("@odd.yaml", "@odd.yaml", "tiny")), 0.05)
@@ -199,6 +201,7 @@ def _check(choosing: Choosing) -> Call:
     choosing.flag("--allow-unjudged")
     choosing.option("--report", "@report.html")
     choosing.option("--gradebook", "@marks.csv", 0.2)
+    choosing.option("--feedback", "@feedback", 0.08)
     choosing.flag("--json")
     _beside(choosing)
     _language(choosing)
@@ -235,6 +238,8 @@ def _book(choosing: Choosing) -> Call:
     choosing.flag("--xlsx", 0.4)
     if choosing.flag("--worksheet", 0.4):
         choosing.option("--ask", choosing.random.choice(ASKED_FOR), 0.4)
+        choosing.option("--level", choosing.random.choice(LEVELS), 0.3)
+        choosing.option("--students", "Ada,Zoë", 0.15)
         choosing.option("--blanks", str(choosing.random.choice((1, 3, 500))), 0.3)
         choosing.option("--seed", str(choosing.random.randrange(9)), 0.3)
     choosing.numbers()

@@ -43,6 +43,14 @@ def losses(probs: Array, targets: Any) -> Array:
     return np.array(found, dtype=object)
 
 
+def logprobs(x: Array, targets: Any) -> Array:
+    found = [
+        None if t < 0 else x[i, t] - sum((entry.exp() for entry in x[i]), arb(0)).log()
+        for i, t in enumerate(targets)
+    ]
+    return np.array(found, dtype=object)
+
+
 def average(losses: Array) -> Array:
     counted = [loss for loss in losses if loss is not None]
     return np.array([sum(counted) / len(counted)], dtype=object)

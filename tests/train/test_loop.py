@@ -559,7 +559,7 @@ def test_the_command_trains_beside_its_file_and_shows_what_came_of_it(
     assert "this folder holds a run already" in again.err
     assert "hint: --resume goes on with it" in again.err
     over = byhand("train", str(tmp_path / "abc.yaml"), "--resume", "--json")
-    assert over.err == "this run was finished: nothing was left to do\n"
+    assert over.err == "this run had already finished: nothing was left to do\n"
     found = json.loads(over.out)
     assert (found["run"], found["steps"], found["began"]) == ("abc", 20, 20)
     assert found["validation"]["step"] == 20

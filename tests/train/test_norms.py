@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import byhand
 from byhand.models import open_spec
 from byhand.parameters import parameters
 from byhand.train.norms import Comparison, Curve, compare_norms, initial, stack, write_comparison
@@ -56,7 +57,7 @@ def test_the_same_numbers_give_the_same_figure(comparison: Comparison, tmp_path:
 
 
 def test_the_numbers_in_the_docs_are_those_of_the_command() -> None:
-    shown = json.loads((Path(__file__).parents[2] / "docs" / "norms.json").read_text())
+    shown = json.loads((Path(byhand.models.__file__).parent / "norms.json").read_text())
     again = compare_norms(depths=(2,), steps=3)
     for found, expected in zip(again.curves, shown["curves"][:2], strict=True):
         assert (found.place, found.depth) == (expected["place"], expected["depth"])

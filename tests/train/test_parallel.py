@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from budgets import LONG
 from byhand.files.mapped import open_tensors
 from patience import PATIENCE
 
@@ -87,6 +88,7 @@ def test_two_processes_give_what_one_gives(tmp_path: Path) -> None:
     assert manifest["processes"] == 2
 
 
+@pytest.mark.skipif(not LONG, reason="a long test: BYHAND_LONG=1")
 def test_a_process_that_fails_takes_the_other_with_it_and_one_can_go_on(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(RUN)
     failing = tmp_path / "failing.py"

@@ -189,7 +189,7 @@ BAD = [
         "start from new weights: init: {std: 0.02}"),
     Bad("model: minigpt-init", "model: {d_model: 4, layers: 1, context: 32, attention: "
         "{causal: false}, mlp: none}", "3: model.attention.causal",
-        "who learns what comes next must not see it", "true", "false in layer 0"),
+        "a model that learns what comes next must not see it", "true", "false in layer 0"),
     Bad("model: minigpt-init", "model: {d_model: 4, layers: 1, context: 32, attention: "
         "{score_table: true}, mlp: none}", "3: model",
         "block.0.attn.score_table is not learned, so it must be given", "a model file that has it",

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.capturing.recorder import CACHE
+from byhand.display import Shown
 from byhand.errors import UsageError
 from byhand.language import _
 
@@ -23,7 +24,7 @@ TARGETS, KINDS = "targets", "token_type_ids"
 
 
 @dataclass(frozen=True)
-class Capture:
+class Capture(Shown):
     """The inner values of one run by the names of their modules, each with a batch in front.
 
     >>> capture = byhand.capture(model, input_ids)  # doctest: +SKIP

@@ -143,7 +143,7 @@ def _sum_of_losses(result: Any, targets: Any) -> Any:
     logits = logits[0] if isinstance(logits, tuple) else logits
     if not hasattr(logits, "detach") or logits.ndim < 2:
         raise UsageError(
-            _("the model returns no logits to take a loss of"),
+            _("the model returns no logits to compute a loss from"),
             expected=_("logits, or a loss of your own"),
             found=type(result).__name__,
             hint=_("say what the loss is: loss=lambda result: …"),

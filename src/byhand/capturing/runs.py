@@ -140,7 +140,7 @@ class Run:
         count = len(self.ids)
         if count % goal.accumulate:
             raise UsageError(
-                _("the rows of the batch cannot be shared out"),
+                _("the rows of the batch cannot be split evenly"),
                 expected=_("a multiple of {count} rows").format(count=goal.accumulate),
                 found=str(count),
             )

@@ -7,6 +7,7 @@ output's reader has gone.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -17,12 +18,16 @@ import click
 
 from byhand.cli.book import command as book
 from byhand.cli.check import command as check
+from byhand.cli.completion import ASKED, answer
+from byhand.cli.completion import command as completion
 from byhand.cli.count import command as count
+from byhand.cli.course import command as course
 from byhand.cli.explain import command as explain
 from byhand.cli.generate import command as generate
 from byhand.cli.models import command as models
 from byhand.cli.printing import drop, talk
 from byhand.cli.prove import command as prove
+from byhand.cli.score import command as score
 from byhand.cli.selftest import command as selftest
 from byhand.cli.serve import command as serve
 from byhand.cli.speaking import Group, Option, complaint, flag, language_settings, later
@@ -62,6 +67,8 @@ class Byhand(Group):
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):  # a narrow encoding shows ? for missing characters
                 stream.reconfigure(errors="replace")
+        if asked := os.environ.get(ASKED):
+            return answer(self, asked)
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _tell_warning
@@ -93,23 +100,27 @@ class Byhand(Group):
         "generate": generate,
         "check": check,
         "prove": prove,
+        "score": score,
         "verify": verify,
         "explain": explain,
         "book": book,
+        "course": course,
         "serve": serve,
         "step": step,
         "train": train,
         "models": models,
         "count": count,
         "selftest": selftest,
+        "completion": completion,
     },
     invoke_without_command=True,
     help=later(
-        "Works a transformer out by hand: every number from the text to the next token, exact "
-        "where it can be, named where it can't, proven where you want decimals."
+        "Works a transformer out by hand: every number from the text to the next token. "
+        "Numbers are exact where they can be, named where they can't, and proven where you "
+        "want decimals."
     ),
 )
-@flag("--version", later("say the version and stop"))
+@flag("--version", later("print the version and exit"))
 @click.option("--lang", cls=Option, **language_settings())
 @click.pass_context
 def main(ctx: click.Context, version: bool) -> None:

@@ -26,7 +26,7 @@ def refuse_beside(at: tuple[str, ...], out: str | None, stop: bool, chosen: Chos
         "float --digits": chosen.compares,
     }
     for name, said in given.items():
-        refuse_together({name: said, "against": True}, "--", _("leave --against out"))
+        refuse_together({name: said, "against": True}, "--", _("leave out --against"))
 
 
 def show_against(

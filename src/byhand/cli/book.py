@@ -24,9 +24,10 @@ def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @as_text_command(
     later("the whole working as a book: pages, worksheets, PDF, spreadsheet"),
     later(
-        "Writes a book of a model and a text into a folder: pages that open from disk, each a "
-        "sequence of short passages with the formula in this model's numbers and the figure of "
-        "the whole pass. How much of a larger model they show, and what they leave out, they say."
+        "Writes a book of a model and a text into a folder. Its pages open from disk; each "
+        "is a sequence of short passages with formulas in this model's numbers and the "
+        "figure of the whole pass. Of a larger model, the pages say how much they show and "
+        "what they leave out."
     ),
 )
 @option("--out", "DIR", later("the folder to write into"))
@@ -36,8 +37,8 @@ def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     "--claims",
     "FILE",
     later(
-        "somebody's working: the book tells what of it does not follow; without it, the document "
-        "that a built-in model comes from; none: check nothing"
+        "somebody's working: the book says which lines do not follow; without it, the "
+        "document behind a built-in model; none: check nothing"
     ),
     multiple=True,
 )
@@ -60,6 +61,19 @@ def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     callback=_words,
 )
 @option("--blanks", "N", later("how many blanks a worksheet has"), callback=whole_number)
+@option(
+    "--level",
+    "LEVEL",
+    later(
+        "what a worksheet is about: spread (lines here and there), row (of attention), block, "
+        "pass (the whole), mistake (find it), or backward"
+    ),
+)
+@option(
+    "--students",
+    "NAMES",
+    later("a copy for each student: names with commas, or a text file with one name a line"),
+)
 @option("--seed", "N", later("another choice of blanks for each number"), callback=whole_number)
 @numbers_options
 def command(
@@ -76,6 +90,8 @@ def command(
     worksheet: bool,
     ask: tuple[str, ...] | None,
     blanks: int | None,
+    level: str | None,
+    students: str | None,
     seed: int | None,
     chosen: Chosen,
 ) -> int:
@@ -89,9 +105,17 @@ def command(
 
     chosen.refuse_comparison()
     questions = questioning(
-        worksheet, blanks=blanks, ask=ask, decimals=chosen.decimals, seed=seed, dashes=DASHES
+        worksheet,
+        blanks=blanks,
+        ask=ask,
+        decimals=chosen.decimals,
+        seed=seed,
+        level=level,
+        exact=chosen.exact,
+        students=None if students is None else _names(students),
+        dashes=DASHES,
     )
-    folder = _folder(out)
+    folder = chosen_folder(out, "byhand book")
     with hinting(model, steps_of(at)), telling() as progress:
         opened = open_model(model)
         edition = make_edition(
@@ -131,6 +155,27 @@ def _tell(path: Path) -> None:
     talk(text.format(file=path))
 
 
+def _names(given: str) -> tuple[str, ...]:
+    """The students' names: from a file with one a line, or separated by commas."""
+    path = Path(given)
+    try:
+        there = "," not in given and path.is_file()
+        text = path.read_text("utf-8") if there else given
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            _("the names cannot be read"), where="--students", found=str(error)
+        ) from None
+    names = text.splitlines() if there else text.split(",")
+    found = tuple(name.strip() for name in names if name.strip())
+    if not found:
+        raise UsageError(
+            _("there is no name"),
+            where="--students",
+            expected=_("names with commas, or a text file with one name a line"),
+        )
+    return found
+
+
 def _claims(claims: tuple[str, ...]) -> tuple[str, ...] | None:
     """The files of claims; None for the model's default, and `none` checks nothing."""
     if claims == (NO_CLAIMS,):
@@ -138,13 +183,13 @@ def _claims(claims: tuple[str, ...]) -> tuple[str, ...] | None:
     return claims or None
 
 
-def _folder(out: str | None) -> Path:
+def chosen_folder(out: str | None, command: str) -> Path:
     """The folder to write into; an OutputError before the work starts."""
     if out is None:
         raise UsageError(
             _("{name} is missing").format(name="--out"),
             expected=_("a folder"),
-            hint=_("see {command} --help").format(command="byhand book"),
+            hint=_("see {command} --help").format(command=command),
         )
     folder = Path(out)
     try:

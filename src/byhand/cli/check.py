@@ -11,12 +11,13 @@ import click
 
 from byhand.cli.choosing import beside_options
 from byhand.cli.printing import talk
-from byhand.cli.speaking import MODEL, as_command, flag, json_option, later, option
+from byhand.cli.speaking import MODEL, as_command, files, flag, json_option, later, models, option
 from byhand.errors import UsageError
 from byhand.language import _
 
 if TYPE_CHECKING:
     from byhand.checking.verdicts import Marking
+    from byhand.model import Model
 
 PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, but meant as claims
 
@@ -24,22 +25,22 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, bu
 @as_command(
     later("mark somebody else's working: which line does not follow, and why"),
     later(
-        "Judges every line of somebody's working from the lines above it: whether it follows, "
-        "whether rounding can explain the difference, where the first real error is, and what the "
-        "mistake probably is."
+        "Judges every line of somebody's working from the lines above it. It says whether "
+        "the line follows, whether rounding can explain a difference, where the first real "
+        "error is, and what the mistake probably is."
     ),
     {
         **MODEL,
         "[CLAIMS…]": later(
             "files of claims (YAML, JSON, CSV, xlsx, npz, safetensors, the text of "
-            "llama-eval-callback) or folders of golden files or of npy files; "
-            "without them, the document that a built-in model comes from"
+            "llama-eval-callback), or folders of golden files, npy files or worksheets. "
+            "Without them: the document behind a built-in model"
         ),
         "[TEXT]": later("the text; without it, the one the claims name, or the model's own"),
     },
 )
-@click.argument("model", metavar="MODEL")
-@click.argument("arguments", metavar="[CLAIMS…] [TEXT]", nargs=-1)
+@click.argument("model", metavar="MODEL", shell_complete=models)
+@click.argument("arguments", metavar="[CLAIMS…] [TEXT]", nargs=-1, shell_complete=files)
 @option("--text", "TEXT", later("the text, where it could be taken for a file"))
 @beside_options
 @option("--target", "WORD", later("the word that should come next: the loss is judged by it"))
@@ -47,9 +48,9 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, bu
     "--precision",
     "F",
     later(
-        "what was worked in: float64, float32, tf32, float16, bfloat16, transformers:bfloat16 "
-        "(with its float32 parts), bfloat16+flash and other ways of kernels, decimals:2; without "
-        "it, what the claims are"
+        "the numbers it was worked in: float64, float32, tf32, float16, bfloat16, "
+        "transformers:bfloat16 (with its float32 parts), bfloat16+flash and other kernels, "
+        "decimals:2. Without it: what the claims are in"
     ),
 )
 @option(
@@ -70,8 +71,8 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, bu
     later("only these lines count: block.0.attn, 'block.*.mlp.act'; may be repeated"),
     multiple=True,
 )
-@flag("--all every", later("fold no lines that follow"))
-@flag("--no-suspects", later("look for no cause of what is wrong"))
+@flag("--all every", later("do not fold the lines that follow"))
+@flag("--no-suspects", later("do not look for the cause of what is wrong"))
 @flag(
     "--allow-unjudged",
     later(
@@ -83,6 +84,11 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, bu
     "--gradebook",
     "FILE",
     later("mark the claims as worksheets: a table of students, and their marks as CSV"),
+)
+@option(
+    "--feedback",
+    "DIR",
+    later("mark the claims as worksheets: a page for each student, and one for the class"),
 )
 @json_option
 def command(
@@ -101,21 +107,23 @@ def command(
     allow_unjudged: bool,
     report: str | None,
     gradebook: str | None,
+    feedback: str | None,
     as_json: bool,
 ) -> int:
     """Marks the claims named on the command line; returns the exit status."""
     from byhand.api import check
+    from byhand.checking.architectures import open_for
     from byhand.cli.progress import telling
     from byhand.cli.saving import can_be_written
-    from byhand.models import open_model
 
     asked = read_arguments(model, arguments, text)
     page = None if report is None else can_be_written(report)
     grades = None if gradebook is None else can_be_written(gradebook)
     refuse_to_overwrite(asked.claims, page, grades)
     with telling() as progress:
+        opened = open_for(model, asked.claims)
         marking = check(
-            open_model(model),
+            opened,
             *asked.claims,
             text=asked.text,
             source=source,
@@ -132,7 +140,9 @@ def command(
         marking = marking.only(only)
     if page is not None:  # first, since the reader of stdout may stop reading
         save_report(marking, page)
-    show(marking, as_json=as_json, every=every, grades=grades)
+    if feedback is not None:
+        save_feedback(marking, feedback, opened)
+    show(marking, as_json=as_json, every=every, grades=grades, apart=feedback is not None)
     if marking.passes(allow_unjudged=allow_unjudged):
         return 0
     if marking.follows:
@@ -216,6 +226,8 @@ def tell_not_passed(marking: Marking, *, allow_unjudged: bool) -> None:
         if count == 1:
             text = _("not passed: {count} line is not known to be near to what is expected")
         hint = _("claim more of the steps before them")
+    elif marking.empty:
+        text = _("not passed: nothing is filled in")
     elif count:
         text = _("not passed: {count} lines cannot be judged")
         if count == 1:
@@ -233,11 +245,17 @@ def tell_not_passed(marking: Marking, *, allow_unjudged: bool) -> None:
         talk(_("hint") + f": {hint}")
 
 
-def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -> None:
-    """Prints the marking, and the class of several sheets; with a gradebook, that alone."""
+def show(
+    marking: Marking, *, as_json: bool, every: bool, grades: Path | None, apart: bool = False
+) -> None:
+    """Prints the marking, and the class of several sheets; with a gradebook, that alone.
+
+    Where feedback is written `apart`, the class alone is printed too.
+    """
+    brief = (grades is not None or apart) and not every
     several = len(marking.texts) > 1 and all(text.label for text in marking.texts)
     book = None
-    if several or grades is not None:
+    if several or grades is not None or apart:
         from byhand.checking.gradebooks import gradebook, write_csv
 
         book = gradebook(marking.texts)
@@ -253,14 +271,22 @@ def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -
         from byhand.document.compose.grades import class_table
         from byhand.document.compose.marking import report
 
-        if grades is None or every:
+        if not brief:
             print_parts([report(marking, every)])
         if book is not None:
-            if grades is None or every:
+            if not brief:
                 print("\n")
             print_parts([class_table(book)])
     if grades is not None:
         talk(_("the marks are in {file}").format(file=grades))
+
+
+def save_feedback(marking: Marking, folder: str, model: Model) -> None:
+    """Writes the pages of feedback, and says where they are."""
+    from byhand.feedback import write_feedback
+
+    first = write_feedback(marking, folder, model.outputs.tokens)[0]
+    talk(_("the feedback is in {file}").format(file=first))
 
 
 def save_report(marking: Marking, path: Path) -> None:

@@ -18,7 +18,7 @@ def refuse(**given: bool) -> None:
     """Raises a UsageError for an option that a comparison does not have."""
     for name, said in given.items():
         both = {name.replace("_", "-"): said, "float --digits": True}
-        refuse_together(both, "--", _("leave --float or --digits out"))
+        refuse_together(both, "--", _("leave out --float or --digits"))
 
 
 def compared(

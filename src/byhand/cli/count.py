@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import click
 
-from byhand.cli.speaking import MODEL, as_command, json_option, later
+from byhand.cli.speaking import MODEL, as_command, json_option, later, models
 
 
 @as_command(
     later("the parameters of a model, to the digit"),
     later(
-        "Counts the parameters of a model by component, each with its formula, with and without "
-        "biases; tied and shared ones once, buffers apart.  Of a checkpoint it also tells how many "
-        "bits a weight takes in its files, of a model file how many different numbers the weights "
-        "hold."
+        "Counts the parameters of a model by component, each with its formula, with and "
+        "without biases. Tied and shared ones are counted once, buffers apart. For a "
+        "checkpoint it also says how many bits a weight takes in its files. For a model "
+        "file it says how many different numbers the weights hold."
     ),
     MODEL,
 )
-@click.argument("model", metavar="MODEL")
+@click.argument("model", metavar="MODEL", shell_complete=models)
 @json_option
 def command(model: str, as_json: bool) -> int:
     """Prints the parameters of a model; returns the exit status."""

@@ -39,12 +39,12 @@ def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 
 
 @as_text_command(
-    later("why this token comes next: what added how much to its logit, and where"),
+    later("why this token comes next: which part added how much to its logit"),
     later(
-        "Tells in sentences what the numbers of a forward pass say, then shows where the logit of "
-        "the next token comes from, as a sum that closes; what the stream would have said after "
-        "every step; what each head reads and writes; the stream as a path in the plane; and how "
-        "the layers are doing."
+        "Says in sentences what the numbers of a forward pass mean. Then it shows the "
+        "logit of the next token as a sum that closes. It shows what the residual stream "
+        "would have said after every step, and what each head reads and writes. The stream "
+        "is drawn as a path in the plane, and the state of each layer is reported."
     ),
 )
 @option(
@@ -77,8 +77,8 @@ def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     "--length",
     "N",
     later(
-        "for inputs: every text of up to N tokens; without it, the model's context, as far as "
-        "there are not too many"
+        "for inputs: every text of up to N tokens; without it, up to the model's context, "
+        "if there are not too many"
     ),
     callback=whole_number,
 )

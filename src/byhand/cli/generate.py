@@ -68,7 +68,7 @@ def decimal(ctx: click.Context, param: click.Parameter, value: str | None) -> Fr
 @option(
     "--seed",
     "S",
-    later("draw the same again; without it, a new seed is taken and told"),
+    later("draw the same tokens again; without it, a new seed is taken and printed"),
     callback=whole,
 )
 @numbers_options

@@ -19,9 +19,11 @@ from byhand.cli.printing import talk
 from byhand.cli.speaking import (
     MODEL,
     as_command,
+    files,
     flag,
     json_option,
     later,
+    models,
     option,
     whole_from,
 )
@@ -60,15 +62,16 @@ def ranges(
 @as_command(
     later("a property of every text of a domain: a proof, or a counterexample"),
     later(
-        "Proves that something holds for every text of a domain, with the true numbers of the "
-        "model: that the next token is a function of the text, that two models agree, that "
-        "weights known to four decimals are enough. The answer is proven, or a text for which it "
-        "does not hold, or open, with what is left. Ctrl-C keeps what is decided."
+        "Proves that something holds for every text of a domain, with the true numbers of "
+        "the model. For instance: the next token is a function of the text, two models "
+        "agree, or weights known to four decimals are enough. The answer is proven, or a "
+        "text for which it does not hold, or open, with what is left. Ctrl-C keeps what is "
+        "decided."
     ),
     MODEL | PROPERTY,
 )
-@click.argument("model", metavar="MODEL")
-@click.argument("property", metavar="[PROPERTY.yaml]", required=False)
+@click.argument("model", metavar="MODEL", shell_complete=models)
+@click.argument("property", metavar="[PROPERTY.yaml]", required=False, shell_complete=files)
 @option(
     "--texts",
     "PATTERN",

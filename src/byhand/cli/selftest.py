@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @as_command(
     later("what proven digits rely on, tried on this machine"),
     later(
-        "Tries on this machine what the proofs of --digits rely on: float64 as IEEE 754 has it, "
-        "products that come out exact, error bounds that hold. Ends with 0 where all of it holds, "
-        "else with 1."
+        "Tries on this machine what the proofs of --digits rely on: float64 as in IEEE "
+        "754, products that come out exact, error bounds that hold. Ends with 0 where all "
+        "of it holds, else with 1."
     ),
 )
 @option("--device", "DEVICE", later("try torch on this device too: cpu, cuda, cuda:1"))

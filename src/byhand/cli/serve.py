@@ -9,6 +9,7 @@ import click
 
 from byhand.cli.printing import talk
 from byhand.cli.speaking import as_command, flag, later, option, whole_from
+from byhand.cli.speaking import models as model_or_file
 from byhand.errors import InputError
 from byhand.language import _, spoken
 
@@ -18,9 +19,10 @@ LARGEST_PORT = 65_535
 @as_command(
     later("a page on which everything can be changed and seen at once"),
     later(
-        "Serves a page on this machine, for a browser: type a text, change a weight or the "
-        "architecture, and every number of the pass follows. It says its address and goes on "
-        "until Ctrl-C. Nothing leaves the machine, and no file but the models named can be read."
+        "Serves a page on this machine, for a browser. Type a text, change a weight or the "
+        "architecture, and every number of the pass changes with it. It prints its address "
+        "and runs until Ctrl-C. Nothing leaves the machine, and no file but the models "
+        "named can be read."
     ),
     {
         "[MODEL…]": later(
@@ -28,7 +30,7 @@ LARGEST_PORT = 65_535
         ),
     },
 )
-@click.argument("models", metavar="[MODEL…]", nargs=-1)
+@click.argument("models", metavar="[MODEL…]", nargs=-1, shell_complete=model_or_file)
 @option(
     "--port",
     "N",
@@ -60,14 +62,14 @@ def command(models: tuple[str, ...], port: int | None, opens: bool) -> int:
 
     def ready() -> None:
         print(where, flush=True)
-        talk(_("the page is served there; Ctrl-C ends it"))
+        talk(_("the page is at this address; Ctrl-C stops it"))
         if opens:
             _open(where)
 
     try:
         run(server_for(at, files), listening, ready)
     except KeyboardInterrupt:  # the usual end
-        talk("\n" + _("ended"))
+        talk("\n" + _("stopped"))
     return 0
 
 

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ends:
-    """How a pass ends: with a loss, with the losses of all positions, with gradients."""
+    """How a pass ends: with a loss, with the losses of all positions, with gradients, with
+    log-probabilities."""
 
     loss: bool
     losses: bool = False
     backward: bool = False
+    logprobs: bool = False
 
 
 def show_shapes(
@@ -40,7 +42,7 @@ def show_shapes(
     from byhand.backward import adjoint
     from byhand.cli.choosing import style_of
     from byhand.models import is_checkpoint, open_spec
-    from byhand.plan import GRAD
+    from byhand.plan import GRAD, LOGPROBS
 
     spec = open_spec(model)
     text, source = texts
@@ -54,6 +56,7 @@ def show_shapes(
         length,
         target=ends.loss,
         losses=losses,
+        logprobs=ends.logprobs or not {*LOGPROBS}.isdisjoint(only),
         head_outputs=heads,
         source=source_length(spec, whole, source),
     )

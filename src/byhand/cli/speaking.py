@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from byhand.errors import UsageError, nearest
 from byhand.language import LANGUAGES, _
@@ -18,6 +19,8 @@ from byhand.language import later as later
 from byhand.options import does_not_fit, refuse_unless_whole, whole_or_text
 
 HELP = ["-h", "--help"]
+FILES = ("FILE", "DIR", "OTHER")  # options with these values are completed to files
+Completed = CompletionItem
 
 
 def translated(marked: str | None) -> str:
@@ -169,9 +172,19 @@ def _see_help(ctx: click.Context | None) -> str:
     return _("see {command} --help").format(command=command)
 
 
+def _after_dashes(ctx: click.Context | None) -> str | None:
+    """What to do with a text that begins with a dash; None where the command takes no text."""
+    if ctx is None or not isinstance(ctx.command, Command):
+        return None
+    if not any("TEXT" in name for name in ctx.command.arguments):
+        return None
+    told = _("put -- before a text that begins with a dash: {command}")
+    return told.format(command=f"{ctx.command_path} MODEL -- '-…'")
+
+
 def _help_option(option: click.Option | None) -> click.Option | None:
     if option is not None:
-        option.help = _("show this help and stop")
+        option.help = _("show this help and exit")
     return option
 
 
@@ -222,6 +235,37 @@ def one_of(*known: str) -> Callable[[click.Context, click.Parameter, str | None]
     return check
 
 
+# ------------------------------------------------------------------ what a shell completes
+
+
+def some_of(*known: str) -> Callable[[click.Context, click.Parameter, str], list[Completed]]:
+    """Completes a value to those of these words that begin like it."""
+
+    def found(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[Completed]:
+        return [CompletionItem(word) for word in known if word.startswith(begun)]
+
+    return found
+
+
+def files(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[Completed]:
+    """Completes a value to a file, by the shell itself."""
+    return [CompletionItem(begun, type="file")]
+
+
+def formats(ctx: click.Context, param: click.Parameter, begun: str) -> list[Completed]:
+    """Completes the name of a float format."""
+    from byhand.numbers.floats.formats import FORMATS
+
+    return some_of(*FORMATS)(ctx, param, begun)
+
+
+def models(ctx: click.Context, param: click.Parameter, begun: str) -> list[Completed]:
+    """Completes the name of a built-in model, or else a file."""
+    from byhand.models import builtin_names
+
+    return some_of(*builtin_names())(ctx, param, begun) or files(ctx, param, begun)
+
+
 # ------------------------------------------------------------------ commands and options
 
 
@@ -239,7 +283,7 @@ def as_text_command(short: str, about: str) -> Callable[[Callable[..., Any]], Co
     """A decorator that makes a command with a model and a text."""
 
     def make(function: Callable[..., Any]) -> Command:
-        model = click.argument("model", metavar="MODEL")
+        model = click.argument("model", metavar="MODEL", shell_complete=models)
         text = click.argument("text", metavar="[TEXT]", required=False)
         return as_command(short, about, MODEL | TEXT)(model(text(function)))
 
@@ -257,6 +301,10 @@ TEXT = {"[TEXT]": later("the text; without it, the model's own")}
 
 def option(names: str, metavar: str, help: str, **more: Any) -> Callable[..., Any]:
     """An option with a value; `names` are its spellings, and its name in Python."""
+    if metavar in FILES:
+        more.setdefault("shell_complete", files)
+    if metavar == "FORMAT":
+        more.setdefault("shell_complete", formats)
     return click.option(*names.split(), cls=Option, metavar=metavar, help=help, **more)
 
 
@@ -271,6 +319,7 @@ def language_settings() -> dict[str, Any]:
         "metavar": "LANG",
         "help": later("speak this language: en or es (else that of the locale)"),
         "callback": one_of(*LANGUAGES),
+        "shell_complete": some_of(*LANGUAGES),
         "expose_value": False,
     }
 
@@ -298,7 +347,9 @@ def complaint(error: click.ClickException) -> UsageError:
             close = ", ".join(error.possibilities or ())
             return UsageError(
                 _("there is no option {name}").format(name=error.option_name),
-                hint=_("did you mean {names}?").format(names=close) if close else _see_help(ctx),
+                hint=_("did you mean {names}?").format(names=close)
+                if close
+                else _after_dashes(ctx) or _see_help(ctx),
             )
         case click.MissingParameter():
             name = (error.param.metavar if error.param else None) or "?"

@@ -9,7 +9,7 @@ import click
 
 from byhand.cli.choosing import DASHES, beside_options, numbers_options
 from byhand.cli.printing import talk
-from byhand.cli.speaking import MODEL, as_command, json_option, later, option
+from byhand.cli.speaking import MODEL, as_command, json_option, later, models, option
 from byhand.language import _
 from byhand.options import whole_or_text
 
@@ -30,13 +30,14 @@ def _whole(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
 @as_command(
     later("a training step, worked out line by line"),
     later(
-        "Works training steps out: the loss before, the gradient of every weight, their norm and "
-        "clipping, the optimizer's moments, the new weights, and the loss after. One text with a "
-        "target is learned from its last position, other texts from all their positions."
+        "Works out training steps: the loss before, every weight's gradient, their norm "
+        "and clipping, the optimizer's moments, the new weights, and the loss after. One "
+        "text with a target is learned from its last position, other texts from all their "
+        "positions."
     ),
     MODEL | TEXTS,
 )
-@click.argument("model", metavar="MODEL")
+@click.argument("model", metavar="MODEL", shell_complete=models)
 @click.argument("texts", metavar="[TEXT …]", nargs=-1)
 @beside_options
 @option("--target", "WORD", later("the word that should come next, after each text"))

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 @beside_options
 @option("--target", "WORD", later("the word that should come next: adds the loss"))
 @flag("--losses", later("the loss at every position, against the text shifted by one"))
+@flag("--logprobs", later("the log-probability of every next token of the text"))
 @flag("--backward", later("the gradients too: from the loss back to every weight"))
 @flag("--stop-at-boundary", later("work each position only as far as its numbers stay exact"))
 @numbers_options
@@ -67,6 +68,7 @@ def command(
     at: tuple[str, ...],
     target: str | None,
     losses: bool,
+    logprobs: bool,
     backward: bool,
     stop_at_boundary: bool,
     chosen: Chosen,
@@ -81,7 +83,7 @@ def command(
     if shapes:
         from byhand.cli.shapes import Ends, show_shapes
 
-        ends = Ends(target is not None, losses, backward)
+        ends = Ends(target is not None, losses, backward, logprobs)
         return show_shapes(model, (text, source), only, heads, ends, names, as_json)
     from byhand.cli.progress import telling
     from byhand.evaluate import prepare
@@ -110,6 +112,7 @@ def command(
             segments=segments,
             target=target,
             losses=losses,
+            logprobs=logprobs,
             backward=backward,
             only=only or (("tokens",) if at else ()),
             at=inside,

@@ -28,10 +28,10 @@ MOST_STEPS = 10**9
 @as_command(
     later("train a model, from a RUN.yaml to a model file"),
     later(
-        "Trains a model as a RUN.yaml says and leaves everything in one folder: the settings, the "
-        "log, the loss curve, checkpoints and a model file that byhand trace opens. Ctrl-C saves; "
-        "a run that was stopped, however it was, goes on with --resume and ends with the same "
-        "bytes. Several processes work together under torchrun."
+        "Trains a model as a RUN.yaml says, all in one folder: settings, log, loss curve, "
+        "checkpoints and a model file for byhand trace. Ctrl-C saves. A run that was "
+        "stopped in any way goes on with --resume and ends with the same bytes. Several "
+        "processes work together under torchrun."
     ),
     {
         "RUN.yaml": later(
@@ -51,7 +51,7 @@ MOST_STEPS = 10**9
 )
 @flag(
     "--compare-norms",
-    later("in place of a run: norms before and after the side-trips, at growing depth"),
+    later("in place of a run: norms before and after the branches, at growing depth"),
 )
 @json_option
 def command(
@@ -171,7 +171,7 @@ def tell(result: Result) -> None:
     for note in result.notes:
         talk(_("note: {note}; the last bits may differ").format(note=note))
     if result.began == result.steps:
-        talk(_("this run was finished: nothing was left to do"))
+        talk(_("this run had already finished: nothing was left to do"))
     elif result.began:
         talk(_("taken up after step {step}").format(step=whole(result.began)))
 

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import click
 
-from byhand.cli.speaking import MODEL, as_command, json_option, later, option, whole_from
+from byhand.cli.speaking import (
+    MODEL,
+    as_command,
+    files,
+    json_option,
+    later,
+    models,
+    option,
+    whole_from,
+)
 from byhand.exit_status import FINE, NO
 from byhand.language import _
 
@@ -18,14 +27,15 @@ MOST_JOBS = 1_024
 @as_command(
     later("the certificate of a proof, checked independently"),
     later(
-        "Reads a certificate that byhand prove has written and decides every case of it again, "
-        "with a forward pass and an arithmetic of its own: that the cases cover every text, that "
-        "each of them holds, and that the model is the one that was proven."
+        "Reads a certificate that byhand prove has written and decides every case again, "
+        "with a forward pass and an arithmetic of its own. It checks that the cases cover "
+        "every text, that each of them holds, and that the model is the one that was "
+        "proven."
     ),
     MODEL | {"CERTIFICATE": later("the file that byhand prove --certificate has written")},
 )
-@click.argument("model", metavar="MODEL")
-@click.argument("certificate", metavar="CERTIFICATE")
+@click.argument("model", metavar="MODEL", shell_complete=models)
+@click.argument("certificate", metavar="CERTIFICATE", shell_complete=files)
 @option("--property", "FILE", later("a property file; the certificate must prove this property"))
 @option(
     "--jobs",

@@ -138,6 +138,7 @@ class Book:
     registers: tuple[tuple[str, str], ...] = ()  # those that occur, with what they promise
     claims_checked: str = ""  # the document whose numbers were checked; empty: none
     claims: tuple[VerdictLine, ...] = field(default=())  # all of them, in spine order
+    decimals: bool = False  # whether fractions that end are written as decimals, 0.2 for 1/5
     command: str = ""  # the reader's arguments to byhand for the same: tiny, or tiny 'b a'
 
     def __iter__(self) -> Iterator[Page]:

@@ -6,18 +6,28 @@ The cell of a whole trace is in `byhand.editions`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from byhand.display import one_line
 from byhand.document import words
 from byhand.document.compose.forms import Forms
-from byhand.document.compose.tables import Tables, Window
+from byhand.document.compose.tables import TARGETED, Tables, Window
 from byhand.document.media.html.markup import element
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.notebook import Plain, framed
 from byhand.document.media.html.parts import draw
-from byhand.document.parts import NotWorked, Part, Section, StepPart, WorkingLine
+from byhand.document.parts import (
+    Column,
+    Finding,
+    Grid,
+    NotWorked,
+    Part,
+    Section,
+    StepPart,
+    WorkingLine,
+)
 from byhand.language import _
 from byhand.numbers.exact.value import Value
 from byhand.plan import Step
@@ -30,6 +40,10 @@ if TYPE_CHECKING:
     from byhand.counting import Inventory
     from byhand.generating import Generation
     from byhand.learning import Training, TrainingStep
+    from byhand.model import Model
+
+
+WIDEST = 100  # characters of a field
 
 
 def parts_cell(
@@ -92,6 +106,39 @@ def inventory_cell(inventory: Inventory) -> str:
     return parts_cell(parts, inventory.model)
 
 
+def model_cell(model: Model) -> str:
+    """A model: what it is, and its parameters by component."""
+    from byhand.counting import count
+    from byhand.document.compose.listing import inventory_grid
+
+    about = [Finding(model.about)] if model.about else []
+    return parts_cell([*about, inventory_grid(count(model.spec), True)], model.name)
+
+
+def fields_cell(what: Any) -> str:
+    """An object by its fields: short ones as they are, arrays by their shape."""
+    rows = tuple(
+        (field.name, _brief(getattr(what, field.name)))
+        for field in fields(what)
+        if not field.name.startswith("_")
+    )
+    return parts_cell([Grid("", (Column(""), Column("")), rows)], type(what).__name__)
+
+
+def _brief(value: Any) -> str:
+    """A value in a line."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and len(shape):
+        return words.printable(
+            f"{' × '.join(map(str, shape))} {getattr(value, 'dtype', '')}".strip()
+        )
+    if isinstance(value, str):
+        return words.printable(value)
+    if isinstance(value, Mapping):
+        return one_line(", ".join(map(str, value)), WIDEST)
+    return one_line(str(value), WIDEST)
+
+
 def step_cell(worked: Worked) -> str:
     """A step: its law and its numbers, in tables whose rows and columns are numbered."""
     step = worked.step
@@ -122,7 +169,7 @@ class _StepTables(Tables):
 
     def row_label(self, step: Step, place: int) -> str:
         """The position, without its target."""
-        return self.labels[place] if step.op == "losses" else super().row_label(step, place)
+        return self.labels[place] if step.op in TARGETED else super().row_label(step, place)
 
     def row_places(self, step: Step, length: int) -> Sequence[int]:
         """The rows inside the window, whatever the text is."""

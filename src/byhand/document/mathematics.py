@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import isqrt
 
 from byhand.document.numerals import in_full
 from byhand.document.parts import Cell, Line, Matrix, Sign, WorkingLine
+from byhand.document.short_forms import short_form
 from byhand.expression import (
     Call,
     Entry,
@@ -34,8 +35,6 @@ from byhand.expression import (
 
 SUM, PRODUCT, POWER, ATOM = range(4)  # precedence of a drawn piece
 GREEK = {"pi": "π", "gamma": "γ", "beta": "β", "mu": "μ", "sigma": "σ", "eps": "ε"}
-LONGEST_FORM = 28  # characters of a form in a table; longer ones become decimals
-WIDEST_FORM = 15  # characters of such a form side by side
 WIDEST_LINE = 64  # characters of a line of matrices
 LONGEST_WORKING = 400  # characters of a line of working; longer ones are left out
 LONGEST_LETTER = 200  # characters of a letter's definition
@@ -281,10 +280,14 @@ def in_a_table(cell: Cell) -> bool:
         return False
     if cell.decimal is None:
         return True
-    if cell.register == "exact":
-        return cell.plain
-    text = write(cell.form)
-    return len(text) <= LONGEST_FORM and _width(text) <= WIDEST_FORM
+    return cell.plain if cell.register == "exact" else short_form(cell.form)
+
+
+def in_short(cell: Cell) -> bool:
+    """Whether a table shows an exact number by some of its decimals, so that ≈ stands before."""
+    if cell.radius is not None or cell.decimal is None or in_a_table(cell):
+        return False
+    return cell.register == "named" or (cell.register == "exact" and cell.cut)
 
 
 def cell_tree(cell: Cell, brief: bool = False) -> Expression:
@@ -297,17 +300,16 @@ def cell_tree(cell: Cell, brief: bool = False) -> Expression:
     return Negative(tree) if text.startswith("-") else tree
 
 
-def by_decimals(cells: Iterable[Cell]) -> bool:
-    """Whether the exact ones among some numbers are shown as decimals: 0.2 rather than 3/4."""
-    values = (cell.form.value for cell in cells if isinstance(cell.form, Number))
-    return any(value.denominator % 5 == 0 and in_full(value) for value in values)
-
-
 def working_lines(line: WorkingLine) -> Iterator[Written]:
     """The lines of a number's working, each once: symbols, values, forms."""
     before = ""
     given = "≈" if line.decimals else "="
-    for kind, sign, tree in (("symbols", "=", line.symbols), ("values", given, line.values)):
+    written = (
+        ("symbols", "=", line.symbols),
+        ("brief", "≈", line.brief),
+        ("values", given, line.values),
+    )
+    for kind, sign, tree in written:
         if tree is not None:
             text = write(tree)
             if text != before and len(text) <= LONGEST_WORKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from byhand.document.parts import Cell
 
 _DECIMAL_POINT = re.compile(r"(?<=[0-9])\.(?=[0-9])")
-_SCIENTIFIC = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)e([+-]?[0-9]+)")
+_SCIENTIFIC = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?)e([+-]?[0-9]+)")
 _MINUS = re.compile(r"(?<![\w.\]-])-(?=\d)")
 _ENDING = re.compile(r"(?<=\u00a0)[+-]?\d[\d./e+-]*(?=\u00a0±|, | …|$)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -49,7 +49,7 @@ def place_of(address: str) -> Place:
         return Place(parts[2], int(parts[1]))
     if parts[0] in ("embed", "stream"):
         return Place("embedding")
-    if parts[0] in ("target", "loss", "targets", "losses", "mean_loss"):
+    if parts[0] in ("target", "loss", "targets", "losses", "mean_loss", "logprobs"):
         return Place("loss")
     if parts[0] == "source":
         return Place("tokens", encoder=True)
@@ -97,18 +97,17 @@ def stage_about(place: Place, spec: ModelSpec | None = None) -> str:
         return _about_places(place)
     if place == Place("next") and spec is not None and spec.in_place:
         return _(
-            "The stream of each position is compared with every word of the vocabulary. The "
-            "largest logit says which word stands there, not which comes next; softmax turns the "
-            "logits into probabilities."
+            "The residual stream of each position is compared with every word of the "
+            "vocabulary. The largest logit says which word stands there, not which comes "
+            "next. Softmax turns the logits into probabilities."
         )
     if place == Place("tokens", encoder=True):
-        return _(
-            "The encoder reads a text of its own, and the decoder looks at what it made of it."
-        )
+        return _("The encoder reads a text of its own, and the decoder looks at the result.")
     if place == Place("next") and spec is not None and spec.outputs is not None:
         return _(
-            "The stream is compared with every word that the model can answer. The largest logit "
-            "says the answer; softmax turns the logits into probabilities."
+            "The residual stream is compared with every word that the model can answer. "
+            "The word with the largest logit is the answer; softmax turns the logits into "
+            "probabilities."
         )
     if place.back:
         return _about_backward(place.kind)
@@ -124,21 +123,25 @@ def stage_about(place: Place, spec: ModelSpec | None = None) -> str:
             "every later stage reads it and adds to it."
         ),
         "attn": _(
-            "Each position asks (q), is asked (k) and has something to hand on (v). How well "
-            "a question fits a key is a score; softmax turns a row of scores into weights "
-            "that sum to 1; the weights mix what is handed on."
+            "Each position makes a query (q), a key (k) and a value (v). A score says how "
+            "well a query fits a key; softmax turns a row of scores into weights that sum "
+            "to 1. The weights mix the values."
         ),
         "cross": _(
-            "Each position of the text asks (q). The positions of the source are asked (k) and "
-            "hand on (v): their rows come from the end of the encoder."
+            "Each position of the text makes a query (q). The keys (k) and values (v) come "
+            "from the positions of the source, at the end of the encoder."
         ),
-        "relative": _("How far apart two positions stand adds to their scores, in every block."),
-        "mlp": _("Each position by itself: out into the hidden numbers, bent, and back."),
-        "final": _("The stream is normalised once more before it is read."),
+        "relative": _("The distance between two positions adds to their scores, in every block."),
+        "mlp": _(
+            "Each position by itself: a matrix takes it to the hidden numbers, the activation "
+            "acts on them, and a second matrix brings it back."
+        ),
+        "final": _("The residual stream is normalised once more before it is read."),
         "loss": _("How surprised the model is by the word that does come next."),
         "next": _(
-            "The stream is compared with every word of the vocabulary. The largest logit "
-            "says the next token; softmax turns the logits into probabilities."
+            "The residual stream is compared with every word of the vocabulary. The word "
+            "with the largest logit is the next token; softmax turns the logits into "
+            "probabilities."
         ),
         "update": _("Each weight takes a small step against its gradient."),
     }[place.kind]
@@ -166,9 +169,9 @@ def _about_places(place: Place) -> str:
     if place.back:
         return _("What was mixed flows back to v; the scores are given.")
     return _(
-        "Each position has something to hand on (v). The scores do not depend on the words, only "
-        "on their places; softmax turns a row of scores into weights that sum to 1; the weights "
-        "mix what is handed on."
+        "Each position has a value (v) to pass on. The scores do not depend on the words, "
+        "only on their places; softmax turns a row of scores into weights that sum to 1. "
+        "The weights mix the values."
     )
 
 
@@ -368,8 +371,21 @@ def axes_text(axes: Sequence[str], shape: Sequence[int]) -> str:
     return " × ".join(f"{axis} {size}" for axis, size in zip(axes, shape, strict=True))
 
 
-def formula_text(formula: str) -> str:
-    """A formula with its words in the current language; signs and step names stay."""
+def row_width(address: str) -> str:
+    """What a norm calls the numbers in a row: d on the residual stream, n elsewhere."""
+    return "n" if "_norm." in address else "d"
+
+
+def formula_text(formula: str, address: str = "") -> str:
+    """A formula with its words in the current language; signs and step names stay, and a mean is
+    written as what it computes.
+
+    >>> formula_text("mean(centered²)", "block.0.attn.norm.variance")
+    '(1/d)·Σ centered_i²'
+    """
+    if mean := re.fullmatch(r"mean\((\w+?)(²?)\)", formula):
+        width = "n" if mean[1] == "losses" else row_width(address)
+        return f"(1/{width})·Σ {mean[1]}_i{mean[2]}"
     for pattern, text in (
         (r"text → ids", _("text → ids")),
         (r"source → ids", _("source → ids")),

@@ -139,7 +139,7 @@ class Explanation(Shown):
 
         if self.trace[final_stream(self.trace.plan)].missing is not None:
             return None
-        return self._attributed(None, _("the terms of the stream"), of="stream")
+        return self._attributed(None, _("the terms of the residual stream"), of="stream")
 
     @property
     def compared(self) -> tuple[int, ...]:
@@ -279,7 +279,7 @@ class Explanation(Shown):
         """The stream as a path among the tokens' directions."""
         from byhand.explaining.geometry import geometry_of
 
-        tell_doing(self.progress, _("where the stream goes"))
+        tell_doing(self.progress, _("where the residual stream goes"))
         if self.model.spec.answers <= SMALL_VOCABULARY:
             return geometry_of(self.trace)
         said = () if self.trace.next is None else (each.id for each in self.trace.next)
@@ -310,7 +310,7 @@ class Explanation(Shown):
         """The same weights with norms before and after the side-trips."""
         from byhand.explaining.norm_places import norm_places
 
-        tell_doing(self.progress, _("norms before and after the side-trips"))
+        tell_doing(self.progress, _("norms before and after the branches"))
         return norm_places(self.model, self.trace.text, self.trace.numbers)
 
 

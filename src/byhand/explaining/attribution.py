@@ -203,7 +203,7 @@ def attribute(
     plan, numbers = trace.plan, trace.numbers
     end = final_stream(plan) if of == "stream" else plan["logits"].address
     length, width = plan[end].shape
-    outside = _("an entry lies outside the stream")
+    outside = _("an entry lies outside the residual stream")
     if of != "stream":
         outside = _("a token lies outside the vocabulary")
     places = _within(positions, length, _("a position lies outside the text"))

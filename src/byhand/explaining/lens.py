@@ -119,7 +119,7 @@ class Lens:
             if row.position == position:
                 return row
         raise AddressError(
-            _("the lens was not held over this place"),
+            _("the lens was not applied at this place"),
             where=f"explain.lens.{step}[{position}]",
             expected=", ".join(map(str, self.positions)),
             found=str(position),
@@ -149,7 +149,7 @@ def look(
     chosen = None if tokens is None else tuple(tokens)
     rows: list[LensRow] = []
     for count, stop in enumerate(stops):
-        what = _("reading the stream after {step}").format(step=stop.address)
+        what = _("reading the residual stream after {step}").format(step=stop.address)
         tell_doing(progress, what, count, len(stops))
         last = stop is stops[-1]
         if last and all(name in trace.steps for name in ENDING):

@@ -228,7 +228,7 @@ class _Header:
         """The settings and the tensors, after all checks."""
         magic = self.taken(4)
         if magic != MAGIC:
-            _refuse(self.path, _("it begins otherwise"), repr(MAGIC)[1:], repr(magic)[1:])
+            _refuse(self.path, _("it begins with something else"), repr(MAGIC)[1:], repr(magic)[1:])
         version = self.number("<u4")
         if version not in VERSIONS:
             swapped = int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS

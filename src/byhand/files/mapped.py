@@ -15,6 +15,7 @@ import mmap
 import os
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
@@ -32,6 +33,7 @@ LONGEST_HEADER = 100_000_000  # bytes, as the format says
 LARGEST = 2**63 - 1  # largest size or offset
 MOST_AXES = 32  # NumPy's limit
 BLOCK = 1 << 20  # entries checked at a time
+LARGE = 1 << 24  # bytes from which on a tensor is read ahead, and let go of
 BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "U32": 32, "I32": 32, "U64": 64, "I64": 64,
     "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
@@ -89,6 +91,24 @@ class Stored:
     def packed(self) -> bool:
         """Whether its numbers have to be worked out of codes."""
         return False
+
+    def expect(self) -> None:
+        """Asks the system to read the data ahead, since it will be needed soon."""
+        self._advise("MADV_WILLNEED")
+
+    def release(self) -> None:
+        """Lets go of the memory that the data takes; whoever reads on has it read again."""
+        self._advise("MADV_DONTNEED")
+
+    def _advise(self, name: str) -> None:
+        advice = getattr(mmap, name, None)
+        size = prod(self.shape) * BITS[self.dtype] // 8
+        if advice is None or size < LARGE:  # not every system takes advice
+            return
+        first = -(-self._offset // mmap.PAGESIZE) * mmap.PAGESIZE  # whole pages of its own
+        last = (self._offset + size) // mmap.PAGESIZE * mmap.PAGESIZE
+        with suppress(OSError):
+            self._bytes.madvise(advice, first, last - first)
 
     def octets(self) -> Data:
         """The data as bytes, whatever they stand for; of entries of 8 bits, one byte each."""

@@ -6,7 +6,7 @@ import re
 
 from byhand.dimensions import Dimensions
 from byhand.files.tree import List, Node, Scalar, Table
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.spec import ModelSpec
 
 _NAME = re.compile(r"(?![-+]?[0-9]+$)[^\s,]{1,60}")  # no number: those are indices
@@ -48,7 +48,7 @@ def _fitting(node: Node, count: int) -> tuple[str, ...]:
     if len(names) != count:
         raise node.wrong(
             _("there are more or fewer names than dimensions"),
-            expected=_("{count} names").format(count=count),
+            expected=amount(count, later("1 name"), later("{count} names")),
             found=str(len(names)),
         )
     return names

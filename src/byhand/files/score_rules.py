@@ -14,7 +14,7 @@ import numpy as np
 from byhand.errors import nearest
 from byhand.files.literals import Literals
 from byhand.files.tree import List, Node, Scalar, Table
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.numbers.base import ABSENT
 from byhand.parameters import Parameter
 from byhand.weights import Data
@@ -47,7 +47,7 @@ def read_rules(node: Node, parameter: Parameter, literals: Literals, causal: boo
     if len(node.items) != heads:
         raise node.wrong(
             _("there is one rule for each head"),
-            expected=_("{count} rules").format(count=heads),
+            expected=amount(heads, later("1 rule"), later("{count} rules")),
             found=str(len(node.items)),
         )
     return np.stack([reader.head(item) for item in node.items])

@@ -29,7 +29,7 @@ MOST_NAMED = 8  # tokens in a message
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Shown):
     """One more token, and what is known of the choice.
 
     >>> import byhand

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.address import read_address, within
-from byhand.display import one_line, quoted
+from byhand.display import Shown, one_line, quoted
 from byhand.errors import AddressError, InputError, nearest
 from byhand.files.mapped import Stored, open_tensors
 from byhand.files.saved import EXACT, MANIFEST, VALUES, manifest_of, read_json, unexpected
@@ -25,7 +25,7 @@ SHIPPED = Path(__file__).parent.parent / "models" / "golden"  # of built-in mode
 
 
 @dataclass(frozen=True)
-class SavedStep:
+class SavedStep(Shown):
     """One step of a saved trace.
 
     >>> step = open_trace("minigpt-init")["logits"]
@@ -66,7 +66,7 @@ class SavedStep:
 
 
 @dataclass(frozen=True)
-class SavedTrace(Mapping[str, Any]):
+class SavedTrace(Mapping[str, Any], Shown):
     """A trace read back from its folder: arrays, and the exact values as text.
 
     It is a mapping from addresses to steps, as a trace is.

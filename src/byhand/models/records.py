@@ -1,6 +1,6 @@
-"""The recorded training runs of built-in models: what every step did, and samples along the way.
+"""Recorded training runs: those of built-in models, and the comparison of places of the norm.
 
-`tools/recorded.py` writes them.  The run was made again for the record; `apart` says how far its
+`tools/recorded.py` writes the runs.  Each was made again for the record; `apart` says how far its
 weights are from the model's, since the last bits of a training depend on the processor.
 """
 
@@ -75,3 +75,45 @@ def record_of(model: Model) -> TrainingRecord | None:
         tuple(samples),
         told["apart"],
     )
+
+
+# ------------------------------------------------------------------ norms before and after
+
+
+@dataclass(frozen=True)
+class NormsCurve:
+    """A stack of blocks: the place of its norms, its depth, its gradients and its losses."""
+
+    place: str  # "pre", "post"
+    depth: int
+    gradients: tuple[float, ...]  # of each block at the start, as root mean squares
+    losses: tuple[float, ...]  # after each step
+
+
+@dataclass(frozen=True)
+class NormsRecord:
+    """What `byhand train --compare-norms` measured, with its settings."""
+
+    steps: int
+    batch: int
+    rate: float
+    curves: tuple[NormsCurve, ...]
+
+    def curve(self, place: str, depth: int) -> NormsCurve:
+        """The stack with its norms at a place, of a depth."""
+        return next(c for c in self.curves if (c.place, c.depth) == (place, depth))
+
+
+def norms_record() -> NormsRecord:
+    """The recorded comparison of norms before and after the branches.
+
+    >>> record = norms_record()
+    >>> record.steps, record.curve("post", 12).losses[-1] > record.curve("pre", 12).losses[-1]
+    (100, True)
+    """
+    told = json.loads((_FOLDER / "norms.json").read_text("utf-8"))
+    curves = (
+        NormsCurve(c["place"], c["depth"], tuple(c["gradients"]), tuple(c["losses"]))
+        for c in told["curves"]
+    )
+    return NormsRecord(told["steps"], told["batch"], told["rate"], tuple(curves))

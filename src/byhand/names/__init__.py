@@ -245,7 +245,7 @@ def names(style: str, spec: ModelSpec, known: Mapping[str, str]) -> dict[str, st
     """
     if style not in STYLES:
         raise UsageError(
-            _("there are no names of the style {style}").format(style=repr(style)),
+            _("there is no style of names called {style}").format(style=repr(style)),
             expected=", ".join(STYLES),
             found=repr(style),
             hint=nearest(style, STYLES),

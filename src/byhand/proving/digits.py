@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from byhand.bounds_file import kept_bounds
 from byhand.errors import InputError, Undecided, UsageError
 from byhand.evaluate import Admitted, Job, Progress, Revise, Sink, pencil_sized
 from byhand.language import _, whole
@@ -40,10 +41,10 @@ from byhand.repeating import Passes, counted_down
 from byhand.tracing import Trace
 from byhand.weights import Tensor
 
-START = 32  # bits of the first attempt, beyond those of the digits
-A_BLOCK = (
-    8  # and for each block: entry by entry it takes about three for each doubling of the width
-)
+START = 20  # bits of the first attempt, beyond those of the digits: some logits are near 0
+A_BLOCK = 7  # and for each block, where sublayers are worked out from the middle of the stream
+BY_STEPS = 12  # more where every step has a rule of its own, as in balls and beside a cache,
+A_DOUBLING = 3  # and in balls for each block and doubling of the width
 A_GRADIENT = 32  # and for gradients: many are small beside what they are sums of
 ASK_EXACT = 512  # bits after which exact numbers decide whether a number is zero
 SMALL = 2_500_000  # parameters times positions up to which balls are faster than limbs
@@ -102,7 +103,23 @@ class Prover:
         sink: Sink | None = None,
         times: int = 1,
     ) -> Trace:
-        """The job's trace, proven as far as possible; `times` as in `repeating.Passes`."""
+        """The job's trace, proven as far as possible; `times` as in `repeating.Passes`.
+
+        Bounds of the weights of a checkpoint are kept, and so are the bits that sufficed.
+        """
+        with kept_bounds(job.model.source) as kept:
+            sufficed = f"bits {self.digits} {' '.join(asked_steps(job))}"
+            known = None if kept is None else kept.noted(sufficed)
+            if known is not None and not self.found:
+                self.bits = min(known, self.most)
+            trace = self._prove(job, progress=progress, sink=sink, times=times)
+            if kept is not None and self.found:
+                kept.note(sufficed, self.bits)
+            return trace
+
+    def _prove(
+        self, job: Job, *, progress: Progress | None, sink: Sink | None, times: int
+    ) -> Trace:
         asked, settled = asked_steps(job), dict[str, None]()
         exactly = (
             Exactly(lambda: _in_exact_numbers(job), settled) if pencil_sized(job.model) else None
@@ -188,12 +205,13 @@ def enclosing_numbers(
             hint=_("leave the device out"),
         )
     blocks, least = len(model.spec.blocks), ceil(digits * LOG2_OF_10) + START
-    bits = least + A_BLOCK * blocks
+    bits = least + A_BLOCK * blocks + (BY_STEPS + blocks if positions == 1 else 0)
     small = size_of(model.spec) * positions <= SMALL
     if device is None and (objects or small or bits > MANY):
         from byhand.numbers.enclosed.balls.operations import Balls
 
-        return Balls(min(least + 3 * model.spec.d_model.bit_length() * blocks, Balls.limit))
+        doublings = model.spec.d_model.bit_length()
+        return Balls(min(least + BY_STEPS + A_DOUBLING * doublings * blocks, Balls.limit))
     from byhand.numbers.enclosed.limbs.operations import Limbs
 
     found: Enclosing = Limbs(bits, device)

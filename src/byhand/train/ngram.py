@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byhand.errors import TextError
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.train.corpora.corpus import Document, Question
 
 Integers = NDArray[np.int64]
@@ -153,7 +153,7 @@ def _places(documents: Sequence[Document], vocab_size: int, orders: int) -> _Pla
         raise TextError(
             _("there is no token to predict"),
             expected=_("a document of two tokens or more"),
-            found=_("{count} documents").format(count=len(documents)),
+            found=amount(len(documents), later("1 document"), later("{count} documents")),
         )
     before = np.array([text[at - back] for back in range(1, orders)], dtype=np.int64)
     return _Places(text[at], before, whose[at])

@@ -15,7 +15,7 @@ from pathlib import Path
 from byhand import schedules
 from byhand.errors import SpecError
 from byhand.files.normal import LARGEST_STD, SMALLEST_STD
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.model import Model
 from byhand.numbers.base import Unknown
 from byhand.parameters import parameters
@@ -172,7 +172,7 @@ class Run:
             if block.attention is not None and not block.attention.causal:
                 raise Misfit(
                     "model.attention.causal",
-                    _("who learns what comes next must not see it"),
+                    _("a model that learns what comes next must not see it"),
                     expected="true",
                     found=_("false in layer {layer}").format(layer=layer),
                 )
@@ -286,7 +286,7 @@ class Run:
                     "data",
                     _("there is no token to predict"),
                     expected=_("a document of two tokens or more"),
-                    found=_("{count} documents").format(count=len(documents)),
+                    found=amount(len(documents), later("1 document"), later("{count} documents")),
                 )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from byhand.display import quoted
+from byhand.display import Shown, quoted
 from byhand.errors import InputError
 from byhand.language import _
 from byhand.model import Model
@@ -36,7 +36,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Shown):
     """Whether a certificate is accepted, and else the first reason why not.
 
     >>> import byhand
@@ -137,7 +137,9 @@ def _cases(n: int, told: Property, certificate: Mapping[str, Any]) -> Iterator[C
         case = Case(n, where, area.allowed, node)
         none = node["by"] == "none"
         if (area.empty and node["by"] == "letters") or (none and area.box > COUNTED):
-            raise Wrong(f"{where}: " + _("whether there is a text here is not as it says"))
+            raise Wrong(
+                f"{where}: " + _("the certificate is wrong about whether there is a text here")
+            )
         if node["by"] != "each":
             yield case
             continue

@@ -40,6 +40,13 @@ class Learning(Lines):
         assert target is not None
         return Negative(Call("ln", Entry(step.inputs["probs"], (at[0], target))))
 
+    def _logprobs(self, step: Step, at: Index) -> Expression:
+        target, x = self._targets(step)[at[0]], step.inputs["x"]
+        assert target is not None
+        powers = tuple(Power(E, Entry(x, (at[0], id))) for id in range(self.shape(x)[-1]))
+        own = Entry(x, (at[0], target))
+        return Sum((own, Negative(Call("ln", Sum(powers)))))
+
     def _average(self, step: Step, at: Index) -> Expression:
         counted = tuple(self._present(step.inputs["losses"]))
         return Quotient(Sum(counted), number(len(counted)))

@@ -133,10 +133,11 @@ class Compared:
     def about(self) -> str:
         """A paragraph on what the table of errors shows."""
         text = _(
-            "An ulp is the distance from one {format} to the next, at the size of the true value: "
-            "a number that was rounded once is at most half of one away. Of each step the largest "
-            "error and where it is; the decimal digits that are right, of its worst number and "
-            "of a usual one. Bars grow with the logarithm of the error."
+            "An ulp is the distance from one {format} to the next, at the size of the true "
+            "value. A number that was rounded once is at most half an ulp away. Each step "
+            "shows its largest error and where it is. It also shows how many decimal "
+            "digits are right, of its worst number and of a usual one. Bars grow with the "
+            "logarithm of the error."
         ).format(format=self.format)
         if not any(step.unclear or self.open(step) for step in self.steps):
             return text

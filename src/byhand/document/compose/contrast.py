@@ -107,9 +107,9 @@ def _both(table: NumberTable, before: NumberTable) -> NumberTable:
 
 def _about(contrast: Contrast) -> str:
     text = _(
-        "Of each step: the largest difference between its numbers and the original ones, and where "
-        "it is; the root mean square of all differences, and its share of that of the original "
-        "numbers. Bars grow with the logarithm of the share."
+        "Each step shows the largest difference between its numbers and the original ones, "
+        "and where it is. It also shows the root mean square of all differences, and its "
+        "share of that of the original numbers. Bars grow with the logarithm of the share."
     )
     if contrast.proven:
         return f"{text} " + _("Every size is proven.")
@@ -188,7 +188,7 @@ def predictions_grid(predicted: Iterable[Predicted], trace: Trace) -> Grid:
         tuple(map(Column, heads, kinds)),
         tuple(rows),
         strong=frozenset(strong),
-        note=_("another token than before") if strong else "",
+        note=_("a different token than before") if strong else "",
         left_out=_("and {count} more").format(count=words.whole(left)) if left else "",
     )
 
@@ -200,11 +200,11 @@ def _token(id: int | None, trace: Trace) -> str:
 def closing(contrast: Contrast, trace: Trace | None) -> Iterator[str]:
     """The first step that moved, the first prediction that changed, and settings that differ."""
     if all(step.largest.most == 0 for step in contrast):
-        yield _("No number moved.")
+        yield _("No number changed.")
     elif contrast.first is None:
-        yield _("No number is known to have moved.")
+        yield _("No number is known to have changed.")
     else:
-        yield _("The first numbers that moved are those of {name}.").format(
+        yield _("The first numbers that changed are those of {name}.").format(
             name=contrast.first.address
         )
     if contrast.changed:

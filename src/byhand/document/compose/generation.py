@@ -13,7 +13,7 @@ from byhand.document.numerals import one_line
 from byhand.document.parts import Cell, Choice, Column, Facts, Finding, Grid, Part, Title
 from byhand.document.words import whole
 from byhand.expression import write
-from byhand.language import _
+from byhand.language import _, amount, later
 
 if TYPE_CHECKING:
     from byhand.generating import Chosen, Generation, Sampling
@@ -97,7 +97,7 @@ def verdict(generation: Generation, chosen: Chosen) -> str:
     if not chosen.tied:
         return proof if chosen.proven else ""
     if len(chosen.tied) > MOST_TIED:
-        tokens = _("{count} tokens").format(count=whole(len(chosen.tied)))
+        tokens = amount(len(chosen.tied), later("1 token"), later("{count} tokens"))
     else:
         labels = [generation.model.outputs.tokens[id] for id in chosen.tied]
         tokens = words.joined([words.token_label(label) for label in labels])

@@ -77,3 +77,18 @@ def _name(student: str) -> str:
 def marks_text(total: Fraction, out_of: Fraction) -> str:
     """5.5 of 6."""
     return _("{mark} of {most}").format(mark=decimal(total), most=decimal(out_of))
+
+
+def empty_text(count: int) -> str:
+    """That nothing is filled in."""
+    if count == 1:
+        return _("the sheet is empty: its one line is left blank")
+    return _("the sheet is empty: all {count} lines are left blank").format(
+        count=words.whole(count)
+    )
+
+
+def blank_text(count: int) -> str:
+    """How many lines were left blank."""
+    text = _("{count} line is left blank") if count == 1 else _("{count} lines are left blank")
+    return text.format(count=words.whole(count))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from byhand.document import words
 from byhand.document.parts import Column, Finding, Grid, NotWorked, Part, Stage, StepPart, Title
 from byhand.document.words import whole
-from byhand.language import _
+from byhand.language import _, amount, later
 
 if TYPE_CHECKING:
     from byhand.counting import Inventory, Line
@@ -195,7 +195,7 @@ def model_parts(found: Iterable[tuple[Model, int]]) -> Iterator[Part]:
         text = model.text or ""
         quoted = f'"{text}"' if " " in text else text
         call = f"byhand trace {model.name} {quoted}".rstrip()
-        size = _("{count} parameters").format(count=whole(parameters))
+        size = amount(parameters, later("1 parameter"), later("{count} parameters"))
         yield Title(model.name, words.told(model.about), ((_("try"), call),), aside=size)
     yield Finding(_("A model file of your own works wherever these names do."))
 

@@ -67,8 +67,8 @@ def verdict_line(line: Marked) -> VerdictLine:
     return VerdictLine(
         address=line.address,
         verdict=line.verdict.name,
-        sign=SIGNS[line.verdict],
-        word=verdict_word(line.verdict),
+        sign="·" if line.blank else SIGNS[line.verdict],
+        word=_("left blank") if line.blank else verdict_word(line.verdict),
         told=tuple(told(line)),
         source=source_text(line),
         unusual=line.unusual,
@@ -181,7 +181,7 @@ def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[st
     source.
     `written` formats a number with a decimal point: data keep it, a book uses its language's sign.
     """
-    if line.verdict is Verdict.UNJUDGED and line.reason:
+    if line.verdict is Verdict.UNJUDGED and line.reason and not line.blank:
         yield "reason", line.reason
     if line.verdict.follows is False:
         if text := _outside_text(line):
@@ -213,7 +213,7 @@ def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[st
     if line.tied:
         yield "tied", line.tied
     if line.ask is not None:
-        text = _("dump {address} as well and run again: it would tell most")
+        text = _("dump {address} as well and run again: that would help most")
         yield "ask", text.format(address=line.ask)
     if line.verdict.follows is False and (source := source_text(line)):
         yield "source", source

@@ -14,7 +14,7 @@ from byhand.checking.grading import grade
 from byhand.checking.verdicts import Marked, MarkedText, Marking, Verdict
 from byhand.document import words
 from byhand.document.compose.evidence import with_evidence
-from byhand.document.compose.grades import marks_text
+from byhand.document.compose.grades import blank_text, empty_text, marks_text
 from byhand.document.compose.marked import (
     SIGNS,
     holds_nan,
@@ -62,10 +62,10 @@ def report(marking: Marking, every: bool = False, evidence: bool = False) -> Ver
         ),
         legend=tuple(_signed(verdict, verdict_about(verdict)) for verdict in Verdict),
         about=_(
-            "A line follows if every entry of it lies within what a correct implementation of the "
-            "stated precision can give from the lines above it, as they were claimed. How far that "
-            "is, is worked out for each entry; the share of it that the worst entry uses is shown, "
-            "and × usual says how many times what rounding usually does the differences are."
+            "A line follows if a correct implementation of the stated precision can give "
+            "all its entries from the lines above, as claimed. The allowed error is worked "
+            "out for each entry. The table shows the share of it that the worst entry "
+            "uses. × usual compares the differences with what rounding usually does."
         ),
     )
 
@@ -154,10 +154,12 @@ def _tally(lines: Sequence[Marked]) -> Iterator[Signed]:
         Verdict.UNJUDGED: _("cannot be judged"),
     }
     for verdict in Verdict:
-        if count := sum(line.verdict is verdict for line in lines):
+        if count := sum(line.verdict is verdict and not line.blank for line in lines):
             single = verdict is Verdict.ERROR and count == 1
             word = _("error here") if single else said[verdict]
             yield _signed(verdict, f"{whole(count)} {word}")
+    if count := sum(line.blank for line in lines):
+        yield Signed(Verdict.UNJUDGED.name, "·", _("{count} left blank").format(count=whole(count)))
     if count := sum(line.unusual for line in lines):
         text = _("{count} beyond what rounding usually does").format(count=whole(count))
         yield Signed(Verdict.UNSUPPORTED.name, UNUSUAL, text)
@@ -289,7 +291,7 @@ def _follows(marking: Marking) -> str:
     everything = [line for line in marking if not line.blank]
     judged = [line for line in everything if line.verdict is not Verdict.UNJUDGED]
     if not everything:
-        return _blank(blanks) if blanks else _("there is nothing to judge")
+        return empty_text(blanks) if blanks else _("there is nothing to judge")
     if not judged:
         text = _("nothing can be judged: {count} lines")
         if len(everything) == 1:
@@ -318,19 +320,18 @@ def _follows(marking: Marking) -> str:
         others=whole(len(everything) - len(judged)),
     )
     if blanks:
-        told = f"{told}; {_blank(blanks)}"
+        told = f"{told}; {blank_text(blanks)}"
+    told += "".join(
+        "; " + _("the sheet of {name} is empty").format(name=name_of_text(marking, place))
+        for place, text in enumerate(marking.texts)
+        if text.empty
+    )
     unusual = [line for line in everything if line.unusual]
     if not unusual:
         return told
     worst = max(unusual, key=lambda line: line.times or 0)
     doubt = _("but {address} is {times} times what rounding usually does")
     return f"{told}, " + doubt.format(address=worst.address, times=times_text(worst.times or 0))
-
-
-def _blank(count: int) -> str:
-    """How many lines were left blank."""
-    text = _("{count} line is left blank") if count == 1 else _("{count} lines are left blank")
-    return text.format(count=whole(count))
 
 
 # ------------------------------------------------------------------ runs of lines

@@ -14,7 +14,7 @@ from byhand.address import write_index
 from byhand.document import words
 from byhand.document.compose.forms import Forms, floats, rational_cell, weight_cell, word_instead
 from byhand.document.parts import MASKED, Cell, Number, NumberRow, NumberTable
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.parameters import Parameter, parameters
 from byhand.plan import WEIGHT, Step
@@ -25,6 +25,7 @@ Index = tuple[int, ...]
 # axes alone that are written as a column
 DOWN = ("pos", "query", "source", "source_query", "one")
 STACKED = ("head", "kv_head", "one_head", "expert")  # axes with a table for each of their places
+TARGETED = ("losses", "logprobs")  # operations with a target for each position
 COPIES = ("embed", "split_heads", "merge_heads")  # operations without new numbers
 
 
@@ -279,7 +280,7 @@ class Tables:
 
     def row_label(self, step: Step, place: int) -> str:
         """The label of a row: its position and token, or what the row of a table is of."""
-        if step.op == "losses":
+        if step.op in TARGETED:
             targets = self.trace.targets or ()
             target = targets[place] if place < len(targets) else UNCOUNTED
             shown = "·" if target == UNCOUNTED else self.answer(target)
@@ -414,12 +415,19 @@ def left_out_text(rows: int, columns: int, heads: int, largest: str = "") -> str
     `largest` is the stage of a step whose largest columns are shown.
     """
     in_columns = {
-        "": _("{count} more columns"),
-        "forward": _("{count} more columns, none larger in the last row"),
-    }.get(largest, _("{count} more columns of smaller numbers"))
-    said = [
-        (rows, _("{count} more rows")),
-        (columns, in_columns),
-        (heads, _("{count} more heads")),
-    ]
-    return ", ".join(text.format(count=count) for count, text in said if count > 0)
+        "": (later("1 more column"), later("{count} more columns")),
+        "forward": (
+            later("1 more column, not larger in the last row"),
+            later("{count} more columns, none larger in the last row"),
+        ),
+    }
+    smaller = (
+        later("1 more column of smaller numbers"),
+        later("{count} more columns of smaller numbers"),
+    )
+    said = (
+        (rows, (later("1 more row"), later("{count} more rows"))),
+        (columns, in_columns.get(largest, smaller)),
+        (heads, (later("1 more head"), later("{count} more heads"))),
+    )
+    return ", ".join(amount(count, *forms) for count, forms in said if count > 0)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from byhand.document import words
 from byhand.document.compose.forms import symbol_of
+from byhand.document.compose.standing import mean_said, standing_table
 from byhand.document.compose.steps import Steps
 from byhand.document.compose.tables import Window
 from byhand.document.parts import NotWorked, NumberTable, Part, Predictions, Remark, Stage, Title
@@ -64,9 +65,18 @@ class Document(Steps):
                     words.stage_about(place, self.trace.plan.spec),
                 )
             yield self.step(worked)
+            if worked.address == "logprobs":
+                yield from self.standings()
         yield from self.not_worked(missing)
         if self.stop:
             yield from self.ends(shown)
+
+    def standings(self) -> Iterator[Part]:
+        """The standings of the next tokens, and the mean of their log-probabilities."""
+        table = standing_table(self, self.row_places(self.trace.plan["logprobs"], len(self.labels)))
+        if table is not None:
+            yield table
+            yield from mean_said(self)
 
     def ends(self, shown: set[str]) -> Iterator[Part]:
         """The remarks on how far each position stayed exact."""
@@ -84,8 +94,8 @@ class Document(Steps):
         """Whether every position has stopped before this step."""
         if worked.address == "target" and "loss" in self.trace.steps:
             return True  # shown with the loss
-        if worked.address == "targets" and "losses" in self.trace.steps:
-            return True  # shown with the losses
+        if worked.address == "targets" and self.trace.steps.keys() & {"losses", "logprobs"}:
+            return True  # shown with them
         if worked.address == "loss":  # the logarithm of a named number
             return self.stop and worked.register != "exact"
         axis = worked.step.position_axis

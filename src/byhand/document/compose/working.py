@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice, product
@@ -70,6 +70,9 @@ def weight_shape(address: str, weights: Weights) -> tuple[int, ...]:
             hint=nearest(address, [WEIGHT + known for known in weights]),
         )
     return weights[name].shape
+
+
+Written = tuple[Expression, bool]  # a value as a tree, and whether it is a decimal
 
 
 class Workings:
@@ -265,9 +268,12 @@ class Workings:
 
     # ------------------------------------------------------------------ values written in
 
-    def with_values(self, tree: Expression) -> tuple[Expression | None, bool]:
+    def with_values(
+        self, tree: Expression, value_of: Callable[[Entry], Written | None] | None = None
+    ) -> tuple[Expression | None, bool]:
         """The tree with its entries' values, and whether some are decimals."""
-        written = {leaf: self.value_of(leaf) for leaf in leaves(tree) if isinstance(leaf, Entry)}
+        value_of = value_of or self.value_of
+        written = {leaf: value_of(leaf) for leaf in leaves(tree) if isinstance(leaf, Entry)}
         if any(value is None for value in written.values()):
             return None, False
         known = {leaf: value for leaf, value in written.items() if value is not None}
@@ -277,7 +283,7 @@ class Workings:
 
         return substitute(tree, change), any(decimal for _tree, decimal in known.values())
 
-    def value_of(self, leaf: Entry) -> tuple[Expression, bool] | None:
+    def value_of(self, leaf: Entry) -> Written | None:
         """The value as a tree, and whether it is a decimal; None if unknown."""
         if leaf.address.startswith(WEIGHT):
             cell = self.weight_cell(leaf.address, leaf.index)

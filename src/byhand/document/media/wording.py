@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from byhand.document.mathematics import in_short
 from byhand.document.numerals import localised, short_number, written, written_cell
-from byhand.document.parts import Answer, CaseTable, Column, LensTable, Stop, StreamLine, Terms
-from byhand.language import _
+from byhand.document.parts import (
+    Answer,
+    CaseTable,
+    Column,
+    LensTable,
+    NumberTable,
+    Stop,
+    StreamLine,
+    Terms,
+)
+from byhand.expression import write
+from byhand.language import _, amount, later
 
 SETTLED = "◂"
+LONGEST_BELOW, MOST_BELOW = 60, 24  # characters of a form below a table, and how many of them
 ANSWERS = {"proven": "✓", "refuted": "✗", "open": "?"}
 MARKS = {
     "leaves": "↗",
@@ -48,9 +60,27 @@ def left_out_words(what: str) -> str:
     return _("left out: {what}").format(what=what)
 
 
+def exact_forms(table: NumberTable) -> str:
+    """On paper, below a table of decimals: what these numbers are exactly, as far as it fits."""
+    numbers = [n for row in table.rows for n in row.numbers if in_short(n.cell)]
+    forms = [
+        (n.address, write(n.cell.form).replace("-", "−"))
+        for n in numbers
+        if n.cell.form is not None
+    ]
+    short = [each for each in forms if len(each[1]) <= LONGEST_BELOW][:MOST_BELOW]
+    if not short:
+        return ""
+    name = table.address.partition("[")[0]
+    said = [f"{where.removeprefix(name)} = {form}" for where, form in short]
+    if more := len(forms) - len(short):
+        said.append(amount(more, later("1 more is too long"), later("{count} more are too long")))
+    return _("exactly: {forms}").format(forms="; ".join(said))
+
+
 def way_title(line: StreamLine) -> str:
     """What the way of one position along the stream is called."""
-    return _("The way of position {label}").format(label=line.label)
+    return _("The path of position {label}").format(label=line.label)
 
 
 def length_words(stop: Stop) -> str:

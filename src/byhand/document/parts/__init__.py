@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         LensTable,
         RegisterLine,
         RegisterMap,
+        Scatter,
+        ScatterSeries,
         Stop,
         StreamLine,
         TermLine,
@@ -90,7 +92,7 @@ if TYPE_CHECKING:
         NumberTable | WorkingLine | Definitions
         | Title | Stage | StepPart | NotWorked | Predictions | Candidates | Choice | Loss
         | HeatStrip | AttentionPattern | StreamLine | RegisterMap | Terms | LensTable | Drawing
-        | Curve
+        | Curve | Scatter
         | Remark | Finding | Facts | LeftOut | Grid
         | VerdictTable | VerdictReport | ClassTable
         | Answer | DomainPicture | CaseTable | CaseTree
@@ -102,16 +104,16 @@ __all__ = [
     "Definitions", "DomainPicture", "Drawing", "Facts", "Finding", "Floats", "Formula", "Grid",
     "HeadPattern", "HeatStrip", "LeftOut", "LensLine", "LensTable", "Letter", "Line", "Loss",
     "Matrix", "NotWorked", "Number", "NumberRow", "NumberTable", "Part", "Piece", "PlaceCell",
-    "Prediction", "Predictions", "RegisterLine", "RegisterMap", "Remark", "Section", "Sign",
-    "Stage", "StepPart", "Stop", "StreamLine", "TermLine", "Terms", "TextShape", "Title", "Word",
-    "WorkingLine",
+    "Prediction", "Predictions", "RegisterLine", "RegisterMap", "Remark", "Scatter",
+    "ScatterSeries", "Section", "Sign", "Stage", "StepPart", "Stop", "StreamLine", "TermLine",
+    "Terms", "TextShape", "Title", "Word", "WorkingLine",
 ]
 # fmt: on
 
 _ROOMS = {  # each module is imported on first use of its parts
     "drawn": (
         "AttentionPattern Curve CurveLine Drawing Floats HeadPattern HeatStrip LensLine LensTable "
-        "RegisterLine RegisterMap Stop StreamLine TermLine Terms"
+        "RegisterLine RegisterMap Scatter ScatterSeries Stop StreamLine TermLine Terms"
     ),
     "numbers": (
         "MASKED Cell Definitions Formula Letter Line Matrix Number NumberRow NumberTable "

@@ -205,6 +205,33 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
+class ScatterSeries:
+    """Points of one colour and shape, with a name."""
+
+    name: str
+    points: tuple[Spot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Points in a plane: "linear" axes, "log" ones for numbers above 0, "signed" ones for both.
+
+    On a signed axis numbers far from 0 are as far apart as their logarithms, on both sides of 0.
+    `diagonal` is the line on which both numbers are the same.  `levels` are numbers of the
+    horizontal axis at which a line stands, each with its name.
+    """
+
+    title: str
+    about: str  # a full description for screen readers
+    series: tuple[ScatterSeries, ...]
+    across: str  # the name of the horizontal axis
+    along: str  # and of the vertical one
+    scales: tuple[str, str] = ("linear", "signed")
+    diagonal: bool = False
+    levels: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WonRegion:
     """Where in a plane a token wins, or several with it; an outline may be a hole in another."""
 

@@ -14,12 +14,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from byhand.document.parts.words import Remark
+from byhand.document.short_forms import short_form
 from byhand.expression import Expression, write
 
 if TYPE_CHECKING:
     from byhand.document.parts.verdicts import VerdictLine
-
-LONGEST_FRACTION = 9  # characters of an exact number in a table of decimals
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Cell:
             return False
         text = write(self.form)
         whole = text.removeprefix("-").isdigit() and len(text) <= len(self.decimal or "")
-        return whole or len(text) <= LONGEST_FRACTION  # the decimals of 10**12 are zeros alone
+        return whole or short_form(self.form)  # the decimals of 10**12 are zeros alone
 
 
 MASKED = Cell(None)
@@ -130,7 +129,10 @@ class NumberTable:
 
 @dataclass(frozen=True, slots=True)
 class WorkingLine:
-    """The working of one number: in short names, with the values, and the result."""
+    """The working of one number: in short names, with the values, and the result.
+
+    `brief` are the values with decimals in place of long forms, where the line has such.
+    """
 
     address: str
     cell: Cell
@@ -141,6 +143,7 @@ class WorkingLine:
     letters: tuple[Letter, ...] = ()
     remarks: tuple[Remark, ...] = ()
     missing: bool = False  # the number could not be worked out; a remark says why
+    brief: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class Sublayers(Positions):
             return scalars.whole(node, 1, WIDEST)
         if self.d_model % heads:
             raise table.at("heads").wrong(
-                _("d_model = {d} cannot be shared out among {count} heads").format(
+                _("d_model = {d} cannot be split evenly among {count} heads").format(
                     d=self.d_model, count=heads
                 ),
                 expected=_("a divisor of {d}, or d_head").format(d=self.d_model),

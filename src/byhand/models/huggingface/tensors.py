@@ -183,6 +183,7 @@ class _Reader:
             stored=" + ".join(dict.fromkeys(each.dtype for each in stored)),
             bits=_bits(stored),
             misread=self.misread(parameter, source, stored),
+            pages=tuple(each for each in stored if isinstance(each, Stored)),
         )
 
     def misread(

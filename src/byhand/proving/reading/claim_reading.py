@@ -20,7 +20,7 @@ from byhand.errors import AddressError, InputError
 from byhand.files import parse_model, scalars
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.forward import plan
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.proving.claims import Agree, AtLeast, Claim, Function, Lead, Next, Same, Unmoved
@@ -167,7 +167,7 @@ class _Claims:
         if not 1 <= count <= LONGEST:
             raise self.inner.wrong(
                 _("a continuation has from 1 to {most} tokens").format(most=f"{LONGEST:,}"),
-                found=_("{count} tokens").format(count=count),
+                found=amount(count, later("1 token"), later("{count} tokens")),
             )
         return count
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byhand.files.tree import Node
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.proving.claims import Function
 from byhand.proving.domain import Computed, Place, Reckoned, Region, Values, Varies
 from byhand.proving.reading.answers import Tokens
@@ -31,8 +31,8 @@ class EachToken:
         if len(found) != self.length:
             raise self.node.wrong(
                 _("the continuations have different lengths"),
-                expected=_("{count} tokens").format(count=self.length),
-                found=_("{count} tokens").format(count=len(found)),
+                expected=amount(self.length, later("1 token"), later("{count} tokens")),
+                found=amount(len(found), later("1 token"), later("{count} tokens")),
                 hint=_("texts of one form are continued by the same number of tokens"),
             )
         return found[place]

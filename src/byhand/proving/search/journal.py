@@ -15,6 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from byhand.drafts import writing
 from byhand.errors import InputError
 from byhand.language import _
@@ -157,15 +159,20 @@ def identity(property: Property) -> str:
     told = sha256(json.dumps(property.source, sort_keys=True, default=str).encode())
     told.update(f"{len(property.goals)} {property.moved}".encode())
     for model in (property.model, property.own):
-        told.update(_identity(model).encode())
+        told.update(identity_of_model(model).encode())
     return told.hexdigest()
 
 
-def _identity(model: Model) -> str:
+def identity_of_model(model: Model) -> str:
+    """What tells a model, its architecture and every weight, from all others."""
     told = sha256(repr(model.spec).encode())
     for name, tensor in model.weights.items():
         told.update(f"{name} {tensor.shape} {tensor.dtype}".encode())
-        told.update(tensor.data.tobytes() if tensor.floats else repr(tensor.data.tolist()).encode())
+        if tensor.floats:
+            told.update(np.ascontiguousarray(tensor.data).reshape(-1).view(np.uint8).data)
+        else:
+            told.update(repr(tensor.data.tolist()).encode())
+        tensor.release()
     return told.hexdigest()
 
 

@@ -37,6 +37,7 @@ from byhand.document.compose.book import (
 )
 from byhand.document.compose.book.edition import LARGE, PENCIL, TOY, Edition
 from byhand.document.compose.book.spine import spine
+from byhand.document.compose.book.told_once import told_once
 from byhand.document.compose.book.topics import Topic
 from byhand.explaining.beyond import unexplained
 from byhand.language import _
@@ -51,10 +52,14 @@ def pages(edition: Edition, *, explaining: bool = True) -> tuple[Page, ...]:
     forward = [whole, *reads, tokens, attention, block, prediction]
     explaining = explaining and not any(unexplained(edition.model.spec))
     looking_back = [explained, exact, parameters] if explaining else [exact, parameters]
-    return (
-        *(module.page(edition) for module in forward),
-        *_learning(edition),
-        *(module.page(edition) for module in looking_back),
+    if edition.trace.numbers.uniform is not None and not edition.checked:
+        looking_back.remove(exact)  # all numbers are of one kind, and the foot of a page says it
+    return told_once(
+        (
+            *(module.page(edition) for module in forward),
+            *_learning(edition),
+            *(module.page(edition) for module in looking_back),
+        )
     )
 
 
@@ -103,6 +108,7 @@ def bind(edition: Edition, language: str, *, explaining: bool = True) -> Book:
         spine=spine(edition.showing),
         language=language,
         numbers=words.numbers_name(trace.numbers, trace.proof),
+        decimals=edition.showing.by_decimals,
         scale=edition.scale,
         tokens=edition.showing.labels,
         facts=tuple(_facts(edition)),

@@ -36,8 +36,8 @@ def page(edition: Edition) -> Page:
         SLUG,
         _("Attention"),
         _(
-            "The only place where positions learn of each other: each asks, is asked, and takes "
-            "something from those that fit."
+            "The only place where positions exchange information: each one looks for the "
+            "others that fit its query and takes something from them."
         ),
         tuple(_passages(edition)),
     )
@@ -54,7 +54,7 @@ def belongs(edition: Edition, topic: Topic) -> bool:
 def _passages(edition: Edition) -> Iterator[Passage]:
     some = [t for t in edition.topics if belongs(edition, t) and not t.encoder]
     if not some:
-        text = _("This model has no attention: no position learns anything of another.")
+        text = _("This model has no attention: no position learns anything about another.")
         yield Passage(f"{SLUG}-none", _("No attention"), (text,))
     yield from folded(edition, some, SLUG, (".attn.out",), tell)
 
@@ -62,7 +62,7 @@ def _passages(edition: Edition) -> Iterator[Passage]:
 def tell(edition: Edition, topic: Topic) -> Passage:
     """The passage about one topic."""
     if topic.kind == "norm":
-        why = _("Before attention reads the stream, it makes the rows comparable.")
+        why = _("Before attention reads the residual stream, a norm makes the rows comparable.")
         if topic.layer == 0 and topic.trip == "attn" and not topic.encoder:
             why = f"{why} {of_a_copy()}"
         return norm_passage(edition, topic, SLUG, why)
@@ -101,11 +101,11 @@ def _latent(edition: Edition, topic: Topic) -> list[str]:
     assert attn.rotary is not None
     return [
         _(
-            "Keys and values are kept small: each position makes {rank} numbers of its row, and "
-            "all heads make their keys and values of these."
+            "Keys and values are kept small: each position compresses its row to {rank} "
+            "numbers, and all heads make their keys and values from these."
         ).format(rank=words.whole(attn.latent.rank)),
         _(
-            "Of each question and key, {turned} numbers are set apart to be turned by the "
+            "Of each query and key, {turned} numbers are set apart to be rotated by the "
             "position. Those of the key are the same for all heads."
         ).format(turned=words.whole(attn.rotary.width)),
     ]
@@ -114,7 +114,7 @@ def _latent(edition: Edition, topic: Topic) -> list[str]:
 def _clip(edition: Edition, topic: Topic) -> list[str]:
     attn = _spec(edition, topic)
     assert attn.clip is not None
-    text = _("Numbers beyond ±{limit} become the limit.")
+    text = _("Numbers beyond ±{limit} are set to the limit.")
     return [text.format(limit=write(Number(attn.clip)))]
 
 
@@ -122,17 +122,21 @@ def _qkv(edition: Edition, topic: Topic) -> list[str]:
     attn = _spec(edition, topic)
     if topic.trip == "cross":
         asked = _(
-            "Each position asks a question (q) of its own row. The keys (k) and the values (v) are "
-            "made of the source, as the encoder left it."
+            "Each position makes a query (q) from its own row. The keys (k) and the values "
+            "(v) come from the source, as the encoder left it."
         )
         return [asked, *_heads(attn)]
     if not attn.queries:
-        handed = _("Each position makes a value of its row, which it hands on (v). Nobody asks.")
+        handed = _(
+            "Each position turns its row into a value (v), which it passes on. There are no "
+            "queries."
+        )
         return [handed, *_heads(attn)]
     sentences = [
         _(
-            "Each position turns its row into three: a question (q), a key by which it can be "
-            "found (k), and a value that it hands on (v)."
+            "Each position turns its row into three: a query (q), a key (k) and a value "
+            "(v). The query asks, the key is matched against queries, and the value is "
+            "passed on."
         )
     ]
     if topic.step("qkv") is not None:
@@ -158,13 +162,12 @@ def _qkv(edition: Edition, topic: Topic) -> list[str]:
 def _heads(attn: AttentionSpec) -> Iterator[str]:
     counts = {"heads": attn.heads, "width": words.whole(attn.d_head)}
     if not attn.queries and attn.heads > 1:
-        yield _("The values are shared out to {heads} heads of {width}.").format(**counts)
+        yield _("The values are split into {heads} heads of {width}.").format(**counts)
     elif attn.queries and attn.heads == 1:
-        yield _("There is one head: all {width} numbers ask one question.").format(**counts)
+        yield _("There is one head: all {width} numbers form one query.").format(**counts)
     elif attn.queries:
         yield _(
-            "The numbers are shared out to {heads} heads of {width}, each with a question of its "
-            "own."
+            "The numbers are split into {heads} heads of {width}, each with a query of its own."
         ).format(**counts)
     if attn.kv_heads < attn.heads:
         yield _("{count} heads share one set of keys and values.").format(
@@ -175,8 +178,8 @@ def _heads(attn: AttentionSpec) -> Iterator[str]:
 def _qk_norm(edition: Edition, topic: Topic) -> list[str]:
     return [
         _(
-            "Questions and keys are brought to one size, head by head, so that a score tells how "
-            "well they fit and not how long they are."
+            "Queries and keys are brought to one size, head by head. So a score says how "
+            "well they fit, not how long they are."
         )
     ]
 
@@ -191,8 +194,8 @@ def _rotate(edition: Edition, topic: Topic) -> list[str]:
     )
     sentences = [
         _(
-            "The entries are taken in pairs ({how}), and each pair is turned like the hand of a "
-            "clock: position 0 not at all, each further position by one more step."
+            "The entries are taken in pairs ({how}). Each pair is turned like the hand of "
+            "a clock: position 0 not at all, each further position by one more step."
         ).format(how=how)
     ]
     if rotary.width > 2 and rotary.base > 1:
@@ -213,10 +216,10 @@ def _scores(edition: Edition, topic: Topic) -> list[str]:
     attn = _spec(edition, topic)
     worked = edition.trace.steps[topic.steps[0].address]
     sentences = [
-        _("How well a question fits a key, their dot product says: multiply pair by pair, add up.")
+        _("A dot product says how well a query fits a key: multiply pair by pair, then add up.")
     ]
     if not attn.queries:
-        sentences = [_("There are no questions and keys: a score depends on the two places alone.")]
+        sentences = [_("There are no queries and keys: a score depends only on the two places.")]
     elif attn.scale is not None:
         sentences.append(
             _("It is scaled by {scale}, so that wide heads do not make large scores.").format(
@@ -226,7 +229,7 @@ def _scores(edition: Edition, topic: Topic) -> list[str]:
     else:
         sentences.append(_("This model does not scale it."))
     if attn.cap is not None:
-        text = _("A soft cap bends large products, so that none is beyond ±{cap}.")
+        text = _("A soft cap flattens large products, so that none goes beyond ±{cap}.")
         sentences.append(text.format(cap=write(Number(attn.cap))))
     sentences += _seen(edition, topic, attn)
     if attn.window is not None:
@@ -263,8 +266,8 @@ def _seen(edition: Edition, topic: Topic, attn: AttentionSpec) -> Iterator[str]:
         yield _("Every position sees every other, before it and after it.")
     else:
         yield _(
-            "A position sees itself and what stands before it; what comes later is masked, "
-            "and a masked score is not small but absent."
+            "A position sees itself and what stands before it. What comes later is masked: "
+            "a masked score is not small but absent."
         )
 
 
@@ -289,16 +292,16 @@ def _weights(edition: Edition, topic: Topic) -> list[str]:
     worked = edition.trace.steps[topic.steps[0].address]
     sentences = [
         _(
-            "Softmax makes shares of scores: e to the power of each, divided by the sum of all. "
-            "Every share is positive, and a row sums to 1."
+            "Softmax turns scores into weights: e to the power of each score, divided by "
+            "the sum of all these powers. Every weight is positive, and a row sums to 1."
         )
     ]
     if _spec(edition, topic).sinks:
         sentences = [
             _(
-                "Softmax makes shares of scores: e to the power of each, divided by the sum of "
-                "all. Each head has one more score, the sink: its share goes to nobody, so that a "
-                "row sums to less than 1."
+                "Softmax turns scores into weights: e to the power of each score, divided "
+                "by the sum of all these powers. Each head has one more score, the sink. "
+                "Its weight goes to no position, so a row sums to less than 1."
             )
         ]
     if worked.missing is None and edition.everything:
@@ -313,12 +316,13 @@ def _rows_said(edition: Edition, worked: Worked) -> Iterator[str]:
     heads, queries, _keys = worked.step.shape
     for head, query in product(range(heads), range(queries)):
         if not _visible(worked, query, head):
-            text = _("With head {head}, position {which} may look at nothing: what it takes is 0.")
+            text = _("In head {head}, position {which} may look at nothing: what it takes is 0.")
             yield text.format(head=head, which=showing.position_of(worked.step, query))
             break
     if alone and "sinks" not in worked.step.inputs:
         yield _(
-            "Position {which} has a single score, so its share is exactly 1, whatever the score is."
+            "Position {which} has a single score, so its weight is exactly 1, whatever the "
+            "score is."
         ).format(which=showing.position_of(worked.step, alone[0]))
     named = [q for q in range(worked.step.shape[1]) if worked.row_registers[q] == "named"]
     if named and not worked.numbers.uniform:
@@ -328,14 +332,16 @@ def _rows_said(edition: Edition, worked: Worked) -> Iterator[str]:
         shares = [showing.said(worked, (0, query, key)) for key in seen]
         if any(share.startswith(NEAR) for share in shares):
             text = _(
-                "Position {which} has {count} scores, and powers of e with different exponents do "
-                "not cancel. Its shares are kept as they are; their proven decimals are {shares}."
+                "Position {which} has {count} scores, and powers of e with different "
+                "exponents do not cancel. Its weights are kept as they are; their proven "
+                "decimals are {shares}."
             )
             shares = [share.removeprefix(NEAR) for share in shares]
         else:
             text = _(
-                "Position {which} has {count} scores, and powers of e with different exponents do "
-                "not cancel: its shares are written as they are, {shares}, and never rounded."
+                "Position {which} has {count} scores, and powers of e with different "
+                "exponents do not cancel. Its weights are written as they are, {shares}, "
+                "and never rounded."
             )
         yield text.format(
             which=showing.position_of(worked.step, query),
@@ -348,8 +354,8 @@ def _mixed(edition: Edition, topic: Topic) -> list[str]:
     worked = edition.trace.steps[topic.steps[0].address]
     sentences = [
         _(
-            "Each position takes from the values it sees, from each as much as its share says, "
-            "and adds it up."
+            "Each position takes from every value it sees as much as the attention weight "
+            "says, and adds it all up."
         )
     ]
     if worked.missing is None and edition.everything:
@@ -370,8 +376,8 @@ def _out(edition: Edition, topic: Topic) -> list[str]:
         return [_("This model has no output matrix: what the heads found stands side by side.")]
     sentences = [
         _(
-            "The output matrix mixes what the heads found and brings it to the {d} numbers of the "
-            "stream."
+            "The output matrix mixes what the heads found and brings it to the {d} numbers "
+            "of the residual stream."
         ).format(d=words.whole(edition.model.spec.d_model))
     ]
     if identity(edition, out):

@@ -29,8 +29,8 @@ def page(edition: Edition) -> Page:
         SLUG,
         _("Through the block"),
         _(
-            "The stream runs straight through. Attention and the MLP leave it, work on a copy, and "
-            "add what they found: nothing is replaced."
+            "The residual stream runs straight through. Attention and the MLP branch off, "
+            "work on a copy, and add what they found: nothing is replaced."
         ),
         tuple(_passages(edition)),
     )
@@ -40,7 +40,7 @@ def _passages(edition: Edition) -> Iterator[Passage]:
     inside = (t for t in edition.topics if t.layer is not None and not t.encoder)
     some = [topic for topic in inside if not attention.belongs(edition, topic)]
     if not some:
-        text = _("This model has no blocks: the stream is read as it was begun.")
+        text = _("This model has no blocks: the residual stream is read as it began.")
         yield Passage(f"{SLUG}-none", _("No blocks"), (text,))
     yield from folded(edition, some, SLUG, (".add",), tell)
 
@@ -50,7 +50,9 @@ def tell(edition: Edition, topic: Topic) -> Passage:
     if topic.kind == "norm":
         return _norm(edition, topic)
     if topic.kind == "after_norm":
-        why = _("What the side-trip found is itself normalised before it is added to the stream.")
+        why = _(
+            "What the branch found is itself normalised before it is added to the residual stream."
+        )
         return norm_passage(edition, topic, SLUG, why)
     writer = {
         "add": _add, "router": _router, "hidden": _hidden, "act": _act, "shared": _shared,
@@ -63,16 +65,17 @@ def _norm(edition: Edition, topic: Topic) -> Passage:
     block = edition.block_of(topic)
     if block.norm_place == "post":
         why = _(
-            "In this model the norm comes after the addition, on the stream itself (Post-LN): what "
-            "the blocks before have written is rescaled here. Later models put it before each "
-            "side-trip instead (Pre-LN), where the stream stays one sum."
+            "In this model the norm comes after the addition, on the residual stream "
+            "itself (Post-LN): what earlier blocks have written is rescaled here. Later "
+            "models put it before each branch instead (Pre-LN), where the residual stream "
+            "stays one sum."
         )
         return norm_passage(edition, topic, SLUG, why)
-    why = _("Before the MLP reads the stream, it makes the rows comparable.")
+    why = _("Before the MLP reads the residual stream, a norm makes the rows comparable.")
     if block.parallel:
         why = _(
-            "The MLP reads the same stream that attention has read, not what attention made of it; "
-            "first it makes the rows comparable."
+            "The MLP reads the same residual stream as attention, not what attention made "
+            "of it; first a norm makes the rows comparable."
         )
     return norm_passage(edition, topic, SLUG, why)
 
@@ -80,13 +83,13 @@ def _norm(edition: Edition, topic: Topic) -> Passage:
 def _add(edition: Edition, topic: Topic) -> list[str]:
     sentences = [
         _(
-            "What attention found is added to the stream, number by number; what was there stays "
-            "in the sum."
+            "What attention found is added to the residual stream, number by number; what "
+            "was there stays in the sum."
         )
         if topic.trip == "attn"
-        else _("What was found in the source is added to the stream in the same way.")
+        else _("What was found in the source is added to the residual stream in the same way.")
         if topic.trip == "cross"
-        else _("The MLP's answer is added to the stream in the same way.")
+        else _("The MLP's answer is added to the residual stream in the same way.")
     ]
     scale = edition.block_of(topic).add_scale
     if scale is not None:
@@ -174,41 +177,41 @@ def _hidden(edition: Edition, topic: Topic) -> list[str]:
 def _act(edition: Edition, topic: Topic) -> list[str]:
     mlp = _mlp(edition, topic)
     bend = {
-        "relu": _("ReLU keeps what is positive and makes 0 of the rest."),
+        "relu": _("ReLU keeps what is positive and sets the rest to 0."),
         "gelu": _(
-            "GELU lets large numbers through, makes almost 0 of very negative ones, and bends "
-            "smoothly in between; erf is the bell curve summed up."
+            "GELU lets large numbers through, sets very negative ones almost to 0, and "
+            "curves smoothly in between; erf is the bell curve summed up."
         ),
         "gelu_tanh": _(
-            "GELU lets large numbers through, makes almost 0 of very negative ones, and bends "
-            "smoothly in between; this is its variant with tanh."
+            "GELU lets large numbers through, sets very negative ones almost to 0, and "
+            "curves smoothly in between. This is its variant with tanh."
         ),
         "silu": _(
-            "SiLU multiplies a number by how sure it is to be positive: large ones pass, very "
-            "negative ones go to 0."
+            "SiLU multiplies a number by its sigmoid: large ones pass, very negative ones go to 0."
         ),
-        "relu2": _("ReLU² keeps the square of what is positive and makes 0 of the rest."),
+        "relu2": _("ReLU² keeps the square of what is positive and sets the rest to 0."),
         "sigmoid": _("The sigmoid brings every number between 0 and 1."),
         "tanh": _("The hyperbolic tangent brings every number between −1 and 1."),
-        "identity": _("Here nothing bends: the activation is the identity."),
+        "identity": _("Here the activation is the identity: it changes nothing."),
     }
     bend |= dict.fromkeys(("gelu_fast", "gelu_bloom"), bend["gelu_tanh"])
     bend["quick_gelu"] = _(
-        "This GELU multiplies a number by how sure it is to be positive: large ones pass, very "
-        "negative ones go to 0."
+        "This GELU multiplies a number by a sigmoid: large ones pass, very negative ones go to 0."
     )
-    first = _("Without a bend, two matrices in a row would only be one.")
+    first = _("Without an activation between them, two matrices in a row would amount to one.")
     sentences = [first, bend[mlp.activation]]
     if mlp.gated and mlp.hidden_plus:
-        text = _("The bent gates are multiplied with the hidden numbers, {plus} added to each.")
+        text = _("The activated gates are multiplied by the hidden numbers, {plus} added to each.")
         sentences.append(text.format(plus=write(Number(mlp.hidden_plus))))
     elif mlp.gated:
-        sentences.append(_("The bent gates are multiplied with the hidden numbers."))
+        sentences.append(_("The activated gates are multiplied by the hidden numbers."))
     return sentences
 
 
 def _out(edition: Edition, topic: Topic) -> list[str]:
-    sentences = [_("A second matrix brings the hidden numbers back to the width of the stream.")]
+    sentences = [
+        _("A second matrix brings the hidden numbers back to the width of the residual stream.")
+    ]
     if _mlp(edition, topic).experts is not None:
         sentences.append(_("The answers of the experts are added up, each times its share."))
     elif identity(edition, topic.step("out")):

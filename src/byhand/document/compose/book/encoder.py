@@ -20,8 +20,8 @@ def page(edition: Edition) -> Page:
         SLUG,
         _("The encoder"),
         _(
-            "The model reads one text and writes another. What it reads has a stream of its own; "
-            "the blocks of the decoder look at the end of it."
+            "The model reads one text and writes another. What it reads has a residual "
+            "stream of its own; the blocks of the decoder look at its end."
         ),
         tuple(_passages(edition)),
     )

@@ -22,7 +22,7 @@ from byhand.document.numerals import localised
 from byhand.document.parts import Facts, LeftOut, Part, RegisterLine, RegisterMap
 from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import write
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.tracing import Crossing
 from byhand.worked import Worked
 
@@ -35,55 +35,46 @@ _LONG_NUMBER = re.compile(r"[0-9]{8}")  # unreadably long
 
 def page(edition: Edition) -> Page:
     """The page on exact and named numbers."""
+    if edition.trace.numbers.uniform is not None:
+        return Page(
+            SLUG,
+            _("What the document prints"),
+            _("Every printed line about this model, judged from the lines above it."),
+            (_claims(edition),),
+        )
     return Page(
         SLUG,
         _("What is exact and what is named"),
-        _("Which numbers are what they say they are, to the last digit, and how one knows."),
+        _("Which numbers are exact to the last digit, and how we know."),
         tuple(_passages(edition)),
     )
 
 
 def _passages(edition: Edition) -> Iterator[Passage]:
     yield _registers(edition)
-    if edition.trace.numbers.uniform is None:
-        yield _map(edition)
-        yield from _crossings(edition)
-        yield _ends(edition)
+    yield _map(edition)
+    yield from _crossings(edition)
+    yield _ends(edition)
     if edition.checked:
         yield _claims(edition)
 
 
 def _registers(edition: Edition) -> Passage:
     trace = edition.trace
-    match trace.numbers.uniform:
-        case None:
-            sentences = [
-                _(
-                    "A fraction is exact: 3/2 is 3/2. Sums, products and quotients of fractions "
-                    "are fractions again, so most of a pass can be written down without losing "
-                    "anything."
-                ),
-                _(
-                    "e^1 and √2 are no fractions. Such a number is not rounded but named: it is "
-                    "written as what it is, and decimals beside it are proven to their last place."
-                ),
-            ]
-        case "enclosed":
-            sentences = [
-                _(
-                    "Every number here is enclosed: two numbers between which the true one lies, "
-                    "proven, so close together that all the digits shown are right."
-                )
-            ]
-        case _:
-            sentences = [
-                _(
-                    "Every number here is rounded: {numbers}. Each line is close to the truth, but "
-                    "nothing here is exact, and how close is not proven."
-                ).format(numbers=words.numbers_name(trace.numbers, trace.proof))
-            ]
+    sentences = [
+        _(
+            "A fraction is exact: 3/2 is 3/2. Sums, products and quotients of fractions "
+            "are fractions again, so most of a pass can be written down without losing "
+            "anything."
+        ),
+        _(
+            "e^1 and √2 are not fractions. Such a number is not rounded but named: "
+            "it is written as what it is. Decimals beside it are proven to their "
+            "last place."
+        ),
+    ]
     found = {r for worked in trace.values() if not worked.whole for r in worked.row_registers}
-    if trace.numbers.uniform is None and "enclosed" in found:
+    if "enclosed" in found:
         sentences.append(
             _(
                 "Some weights here are known only to the decimals that were printed. What is made "
@@ -95,17 +86,8 @@ def _registers(edition: Edition) -> Passage:
         for r in ("exact", "named", "enclosed", "rounded")
         if r in found
     ]
-    show: list[Facts | LeftOut] = [Facts(tuple(facts))]
-    if trace.numbers.uniform == "rounded":
-        show.append(
-            LeftOut(
-                _("The true values with proven digits, and how far the floats are from them:"),
-                f"byhand trace {edition.command} --digits 6 --float float32",
-            )
-        )
-    return Passage(
-        f"{SLUG}-registers", _("How a number is known"), tuple(sentences), show=tuple(show)
-    )
+    show = (Facts(tuple(facts)),)
+    return Passage(f"{SLUG}-registers", _("How a number is known"), tuple(sentences), show=show)
 
 
 def _map(edition: Edition) -> Passage:
@@ -129,11 +111,15 @@ def _map(edition: Edition) -> Passage:
         if worked.step.position_axis is not None and not worked.step.of_source
     )
     hidden = len(trace.tokens) - len(places)
-    left_out = _("{count} later positions").format(count=hidden) if hidden else ""
+    left_out = (
+        amount(hidden, later("1 later position"), later("{count} later positions"))
+        if hidden
+        else ""
+    )
     sentences = [
         _(
-            "One line a step, one column a position. A position can leave the exact numbers, "
-            "and it can come back: where the names cancel."
+            "One line per step, one column per position. A position can leave the exact "
+            "numbers, and it can come back where the names cancel."
         )
     ]
     if missing := next(
@@ -254,7 +240,9 @@ def _ends(edition: Edition) -> Passage:
             )
     show: list[Part] = []
     if (hidden := len(trace.tokens) - MOST_POSITIONS) > 0:
-        show.append(LeftOut(_("{count} later positions").format(count=hidden)))
+        show.append(
+            LeftOut(amount(hidden, later("1 later position"), later("{count} later positions")))
+        )
     if edition.everything:
         show += showing.tables(logits)
     return Passage(

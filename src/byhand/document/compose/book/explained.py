@@ -16,13 +16,14 @@ import numpy as np
 from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import LARGE, Edition
+from byhand.document.compose.book.head_stories import stories
 from byhand.document.compose.explanation import attribution, heads
 from byhand.document.compose.explanation.facts import findings
 from byhand.document.compose.explanation.scope import Scope
 from byhand.document.compose.explanation.sections import section
 from byhand.document.numerals import written
 from byhand.document.parts import Column, Finding, Grid, LeftOut, NumberTable, Part, Remark, Section
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.numbers.exact import Exact
 from byhand.numbers.pencil import Pencil
 
@@ -46,9 +47,9 @@ def page(edition: Edition) -> Page:
         SLUG,
         _("What the numbers say"),
         _(
-            "Where the prediction comes from: the logit as a sum that closes, the answer after "
-            "every step, what the heads read and write, the way of the stream, and what happens "
-            "when a part is taken away."
+            "Where the prediction comes from: the logit as a sum that closes, and the "
+            "answer after every step. What the heads read and write, the path of the "
+            "residual stream, and what happens when a part is taken away."
         ),
         tuple(_passages(edition)),
     )
@@ -61,11 +62,13 @@ def _passages(edition: Edition) -> Iterator[Passage]:
     else:
         yield _logit(edition, found)
         yield _lens(edition, found)
+    told = None if found.missing is not None else _told(edition, found)
     if found.heads:
+        yield from _purposes(edition, found, told)
         yield _attention(edition, found)
     yield _geometry(edition, found)
-    if found.missing is None:
-        yield _facts(edition, found)
+    if told is not None:
+        yield _facts(edition, told)
     if edition.everything and found.few_texts and found.missing is None:
         yield _every_text(edition, found)
     if not edition.everything:
@@ -161,6 +164,17 @@ def _sparing(edition: Edition) -> bool:
 # ------------------------------------------------------------------ heads, and the plane
 
 
+def _purposes(edition: Edition, found: Explanation, told: Facts | None) -> Iterator[Passage]:
+    """The passage on what each head is for, where that is clear of some."""
+    if parts := stories(found, told):
+        about = _(
+            "What a head is for shows in where it looks, in what it adds, and in what comes "
+            "without it. Only what is clear in the numbers of this text is said."
+        )
+        title = _("What each head is for")
+        yield _passage("purposes", title, [about], _steps(edition, *HEADS), parts)
+
+
 def _attention(edition: Edition, found: Explanation) -> Passage:
     """The passage on attention; with a small vocabulary, what each head reads and writes."""
     lit = _steps(edition, *HEADS)
@@ -170,7 +184,7 @@ def _attention(edition: Edition, found: Explanation) -> Passage:
     shown = section(Scope(found, full=True), "attention")
     parts = tuple(_read_and_written(shown.parts))
     if any(isinstance(part, LeftOut) for part in shown.parts):
-        text = _("QK and OV are shown of the {count} heads that add most. All of them:")
+        text = _("QK and OV are shown for the {count} heads that add most. All of them:")
         command = f"byhand explain {edition.command} --only attention --all"
         parts = (*parts, LeftOut(text.format(count=heads.MOST_TABLES), command))
     return _of_section(replace(shown, parts=parts), lit)
@@ -196,7 +210,7 @@ def _read_and_written(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def _looks_about() -> str:
-    return _("Each head shares out its attention; here are the heads that add most to the lead.")
+    return _("Each head distributes its attention; here are the heads that add most to the lead.")
 
 
 def _large_heads(edition: Edition, found: Explanation) -> Iterator[Part]:
@@ -223,8 +237,8 @@ def _large_heads(edition: Edition, found: Explanation) -> Iterator[Part]:
 
 
 def _more_heads(count: int) -> str:
-    text = _("{count} heads that add less")
-    return text.format(count=words.whole(count)) if count > 0 else ""
+    many = later("{count} heads that add less")
+    return amount(count, later("1 head that adds less"), many) if count > 0 else ""
 
 
 def _geometry(edition: Edition, found: Explanation) -> Passage:
@@ -234,27 +248,32 @@ def _geometry(edition: Edition, found: Explanation) -> Passage:
     earlier = len(edition.trace.tokens) - len(found.geometry.paths)
     if earlier <= 0:
         return _of_section(shown, lit)
-    what = _("{count} earlier positions").format(count=words.whole(earlier))
+    what = amount(earlier, later("1 earlier position"), later("{count} earlier positions"))
     return _of_section(shown, lit, LeftOut(_("left out: {what}").format(what=what)))
 
 
 # ------------------------------------------------------------------ facts and health
 
 
-def _facts(edition: Edition, found: Explanation) -> Passage:
-    """The passage on how each prediction comes about, checked by removing parts."""
+def _told(edition: Edition, found: Explanation) -> Facts:
+    """The facts of the explained positions; of a large model, with few parts removed."""
     if _sparing(edition):
-        told = edition.explained.few_facts(found.position)
-    else:
-        told = edition.explained.facts(_explained_positions(edition))
+        return edition.explained.few_facts(found.position)
+    return edition.explained.facts(_explained_positions(edition))
+
+
+def _facts(edition: Edition, told: Facts) -> Passage:
+    """The passage on how each prediction comes about, checked by removing parts."""
     parts: list[Part] = list(findings(told))
     if _sparing(edition):
-        text = _("Only the parts that matter most are taken away here; every part is a run of the "
-                 "whole model. All of them:")  # fmt: skip
+        text = _(
+            "Only the parts that matter most are removed here, since each removal is a run of "
+            "the whole model. All of them:"
+        )  # fmt: skip
         parts.append(LeftOut(text, f"byhand explain {edition.command} --only facts"))
     about = _(
-        "The same in sentences, made from the numbers. What a sentence says of a part is checked: "
-        "the part is taken out of the pass and the text worked out again."
+        "The same in sentences, made from the numbers. What a sentence says about a part "
+        "is checked: the part is taken out of the pass and the text worked out again."
     )
     lit = [*_steps(edition, "next", "logits"), *_turning_steps(edition, told)]
     return _passage("facts", _("How the prediction comes about"), [about], lit, parts)

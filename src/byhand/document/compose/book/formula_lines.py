@@ -21,6 +21,7 @@ from byhand.expression import (
     Negative,
     Number,
     Power,
+    Product,
     Quotient,
     Sum,
     write,
@@ -36,6 +37,11 @@ EQUALS, TIMES, PLUS, MINUS = Sign("="), Sign("·"), Sign("+"), Sign("−")
 BECOMES = Sign("→")
 EACH = Sign("⊙")  # number by number
 DOTS = Cell("exact", form=Name("…"))
+
+
+def average(entry: Expression, count: str) -> Expression:
+    """A mean as what it computes: (1/d)·Σ x_i."""
+    return Product((Quotient(ONE, Name(count)), Call("Σ", entry)))
 
 
 def in_numbers(showing: Showing, worked: Worked, at: Index) -> Line:

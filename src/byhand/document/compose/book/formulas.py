@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from byhand.document.compose.book.formula_lines import EQUALS, answer, in_numbers
+from byhand.document.compose.book.formula_lines import EQUALS, answer, average, in_numbers
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.forms import symbol_of
 from byhand.document.compose.tables import WORDED, Index
 from byhand.document.parts import Formula, Line
+from byhand.document.words import row_width
 from byhand.expression import (
     ONE,
     Call,
@@ -49,7 +50,7 @@ def formula(showing: Showing, worked: Worked, index: Index | None = None) -> For
     at = followed_index(showing, worked) if index is None else index
     if at is None:
         return Formula(step.address, symbols)
-    found = Formula(step.address, symbols, worked=showing.line(worked, at))
+    found = Formula(step.address, symbols, worked=showing.card(worked, at))
     return _with_earlier(showing, worked, at, found)
 
 
@@ -163,12 +164,12 @@ def law(step: Step) -> Expression:
         case "beside":
             return Call("concat", Name(f"{_read(step, 'x')}, {_read(step, 'y')}"))
         case "mean":
-            return Call("mean", x)
+            return average(Name("x_i"), row_width(step.address))
         case "center":
             return Sum((x, Negative(Name("mean"))))
         case "mean_square":
-            inner = Name("centered") if step.address.endswith("variance") else x
-            return Call("mean", Power(inner, _whole(2)))
+            inner = Name("centered_i" if step.address.endswith("variance") else "x_i")
+            return average(Power(inner, _whole(2)), row_width(step.address))
         case "root":
             of = Name("variance" if step.address.endswith("std") else "mean_square")
             eps: Fraction = step.attributes["eps"]
@@ -213,6 +214,10 @@ def law(step: Step) -> Expression:
             return activation(step.attributes["kind"], Name(_read(step, "x")))
         case "argmax":
             return Call("argmax", Name("logits"))
+        case "logprobs":
+            return Sum(
+                (Name("logits_target"), Negative(Call("ln", Call("Σ", Power(E, Name("logits"))))))
+            )
         case "loss":
             return Negative(Call("ln", Name("probs_target")))
         case _:

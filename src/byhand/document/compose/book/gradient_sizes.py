@@ -13,7 +13,7 @@ from byhand.document.compose.book.one_step import OneStep
 from byhand.document.compose.book.strips import near, size_of
 from byhand.document.parts import Column, Grid
 from byhand.document.words import whole
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.plan import WEIGHT
 
 MOST_WEIGHTS = 24  # rows; of more, those with the longest gradients
@@ -28,7 +28,15 @@ def sizes_of(step: OneStep, names: Sequence[str]) -> Grid:
         longest = sorted(shown, key=lambda name: -sizes[name])[:MOST_WEIGHTS]
         shown = [name for name in shown if name in set(longest)]
     hidden = len(names) - len(shown)
-    text = _("{count} weights with shorter gradients").format(count=whole(hidden)) if hidden else ""
+    text = (
+        amount(
+            hidden,
+            later("1 weight with a shorter gradient"),
+            later("{count} weights with shorter gradients"),
+        )
+        if hidden
+        else ""
+    )
     columns = (
         Column(_("weight"), "address"),
         Column(_("shape")),

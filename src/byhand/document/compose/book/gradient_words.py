@@ -42,34 +42,33 @@ def _texts() -> dict[str, str]:
     return {
         "probs": _(
             "Through the logarithm and softmax at once: the gradient of a logit is its "
-            "probability, less 1 for the token that should come. The mean shares it out over the "
-            "positions that count."
+            "probability, minus 1 for the token that should come. The mean divides it "
+            "among the positions that count."
         ),
         "logits": _(
-            "The stream gets the words' vectors, each times the gradient of its logit. A word's "
-            "vector gets the stream, times the same."
+            "The residual stream gets the words' vectors, each times the gradient of its "
+            "logit. A word's vector gets the residual stream, times the same."
         ),
         "mlp_out": _matrix(),
         "hidden": _matrix(),
         "qkv": _matrix(),
         "mixed": _(
-            "A value gets the gradients of those who took from it, by their shares. A share gets "
-            "the gradient times the value that it took."
+            "A value gets the gradients of those that took from it, by their attention "
+            "weights. An attention weight gets the gradient times the value that it took."
         ),
         "weights": _(
-            "The shares of a row are 1 together: what raises one lowers the others. So each is "
-            "measured against the mean of its row, `dot`."
+            "The attention weights of a row sum to 1: what raises one lowers the others. "
+            "So each is measured against the mean of its row, `dot`."
         ),
         "scores": _(
-            "A question gets the keys and a key the questions, each times the gradient of their "
-            "score."
+            "A query gets the keys and a key the queries, each times the gradient of their score."
         ),
-        "rotate": _("A turn is undone by the turn back."),
+        "rotate": _("A rotation is undone by rotating back."),
         "embed": _(
             "A row of the table gets the gradients of all positions that took it. The row of a "
             "word that is not in the text gets none from here."
         ),
-        "position": _("Each position's row gets the gradient of the stream there."),
+        "position": _("Each position's row gets the gradient of the residual stream there."),
     }
 
 
@@ -77,25 +76,25 @@ def _norm(edition: Edition, topic: Topic) -> Iterator[str]:
     rms = any(step.address.endswith("rms") for step in topic.steps)
     if rms:
         yield _(
-            "A norm fixes the length of a row, so the part of the gradient along the row is lost: "
-            "`dot` measures it, and the way through the divisor takes it away."
+            "A norm fixes the length of a row, so the part of the gradient along the row "
+            "is lost. `dot` measures it, and the way through the divisor takes it away."
         )
     else:
         yield _(
-            "A norm fixes the mean and the spread of a row, so these parts of the gradient are "
-            "lost: what comes back through the divisor and through the mean takes them away."
+            "A norm fixes the mean and the spread of a row, so these parts of the gradient "
+            "are lost. What comes back through the divisor and the mean takes them away."
         )
         if topic.kind == "norm" and edition.model.spec.d_model == 2:
             root = topic.step("std")
             yield (
                 _(
-                    "Of two numbers a norm leaves only a sign, which a small change does not turn "
-                    "over: with the eps, hardly anything comes through."
+                    "Of two numbers a norm leaves only a sign, which a small change does "
+                    "not flip: with the eps, hardly anything comes through."
                 )
                 if root is not None and root.attributes["eps"]
                 else _(
-                    "Of two numbers a norm leaves only a sign, which a small change does not turn "
-                    "over: nothing comes through."
+                    "Of two numbers a norm leaves only a sign, which a small change does "
+                    "not flip: nothing comes through."
                 )
             )
 
@@ -108,6 +107,6 @@ def _bend(topic: Topic) -> Iterator[str]:
             "slope is 1 or 0."
         )
     elif kinds - {None, "identity"}:
-        yield _("The gradient is multiplied by the slope of the bend at each number.")
+        yield _("The gradient is multiplied by the slope of the activation at each number.")
     if topic.step("gated") is not None:
         yield _("Each factor of a product gets the gradient times the other factor.")

@@ -15,7 +15,7 @@ from byhand.document.compose.book.gradient_sizes import sizes_of
 from byhand.document.compose.book.gradient_words import sentences_on
 from byhand.document.compose.book.laws_of_learning import formula_of_learning, furthest
 from byhand.document.compose.book.one_step import OneStep, tables_of
-from byhand.document.compose.book.passages import title_of, topic_title
+from byhand.document.compose.book.passages import not_known, title_of, topic_title
 from byhand.document.compose.book.strips import near, size_of, strip_of
 from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.short_names import VIA
@@ -37,9 +37,9 @@ def page(edition: Edition, step: OneStep) -> Page:
         SLUG,
         _("Backward"),
         _(
-            "Which way should each number move to make the loss smaller? The pass is gone through "
-            "again, from its end to its start. ∂x is the gradient of the loss with respect to x: "
-            "how fast the loss grows with x."
+            "Which way should each number move to make the loss smaller? The pass is "
+            "retraced from its end to its start. ∂x is the gradient of the loss with "
+            "respect to x: how fast the loss grows with x."
         ),
         tuple(_passages(edition, step)),
     )
@@ -94,10 +94,7 @@ def _at_the_end(topic: Topic) -> bool:
 def _group(edition: Edition, step: OneStep, topics: Sequence[Topic]) -> Passage:
     found = [worked for topic in reversed(topics) for worked in step.back_through(topic)]
     known = [worked for worked in found if worked.missing is None]
-    missing = next((worked.missing for worked in found if worked.missing is not None), None)
-    show = list(_shown(edition, step, known))
-    if missing is not None:
-        show.append(LeftOut(words.why_missing(missing)))
+    show = [*_shown(edition, step, known), *not_known(found)]
     first = topics[0]
     return Passage(
         id=f"{SLUG}-{first.id}",

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from byhand.document.compose.book.formula_lines import average
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.strips import near
 from byhand.document.compose.short_names import ShortNames
@@ -58,7 +59,7 @@ class _Laws:
             case "losses":
                 return Negative(Call("ln", Name("probs_target")))
             case "average":
-                return Call("mean", self["losses"])
+                return average(Name(f"{self['losses'].text}_i"), "n")
             case "loss_back":
                 return self._loss_back()
             case "linear":
@@ -174,7 +175,7 @@ def formula_of_learning(showing: Showing, worked: Worked, index: Index | None = 
     plain = step.op == "norm" or (index is None and not np.any(near(worked)))
     if worked.missing is not None or plain:
         return Formula(step.address, law)
-    return Formula(step.address, law, worked=showing.line(worked, index or furthest(worked)))
+    return Formula(step.address, law, worked=showing.card(worked, index or furthest(worked)))
 
 
 def furthest(worked: Worked) -> Index:

@@ -11,6 +11,7 @@ from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import Edition
 from byhand.document.compose.book.laws_of_learning import formula_of_learning
 from byhand.document.compose.book.one_step import OneStep
+from byhand.document.compose.book.standing import standing_passage
 from byhand.document.compose.book.strips import near
 from byhand.document.numerals import localised
 from byhand.document.parts import LeftOut, NumberRow, NumberTable
@@ -24,15 +25,16 @@ END = ("probs", "loss", "target")  # stations that are lit
 
 def page(edition: Edition, step: OneStep) -> Page:
     """The page on the losses of a text."""
-    told = (_each, _mean) if step.measured else (_unknown,)
+    told = (_each(edition, step), standing_passage(edition, step, SLUG, MOST_POSITIONS),
+            _mean(edition, step)) if step.measured else (_unknown(edition, step),)  # fmt: skip
     return Page(
         SLUG,
-        _("How wrong was it"),
+        _("How wrong was it?"),
         _(
             "Every position predicts the token after it. The loss says how surprised the model is "
             "by the token that should come."
         ),
-        tuple(passage(edition, step) for passage in told),
+        tuple(passage for passage in told if passage is not None),
     )
 
 
@@ -70,9 +72,9 @@ def _worst(step: OneStep) -> int:
 def _sentences(edition: Edition, step: OneStep, worst: int) -> Iterator[str]:
     showing, trace = step.showing, step.trace
     last = len(trace.tokens) - 1
-    yield _("The text is its own key: after each token should come the next one.")
+    yield _("The text is its own key: after each token, the next one should come.")
     if last in step.counted:
-        yield _("After the last one should come the target, `{target}`.").format(
+        yield _("After the last one, the target `{target}` should come.").format(
             target=showing.answer(step.target(last))
         )
     else:

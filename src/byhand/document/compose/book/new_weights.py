@@ -92,7 +92,9 @@ def _weights(edition: Edition, step: OneStep) -> Passage:
     sentences = [
         _("Each weight as it was and as it is now.")
         if edition.everything
-        else _("A weight moves by the rate times its gradient. Here are the sizes of these.")
+        else _(
+            "A weight moves by the rate times its gradient. Here are the sizes of the gradients."
+        )
     ]
     still = [f"`{WEIGHT}{name}`" for name in step.new if name not in step.moved]
     if still:
@@ -124,8 +126,8 @@ def _loss(edition: Edition, step: OneStep) -> Passage:
         text.format(after=_short(now), before=_short(before)),
         _(
             "A very small rate lowers the loss by the rate times the squared length of the "
-            "gradient. Here that would be {rate} · {norm}² ≈ {fall}. The rest comes from the bend "
-            "of the loss on the way."
+            "gradient. Here that would be {rate} · {norm}² ≈ {fall}. The rest comes from "
+            "the curvature of the loss on the way."
         ).format(
             rate=write(Rational(step.rule.rate)), norm=_short(norm), fall=_short(rate * norm * norm)
         ),

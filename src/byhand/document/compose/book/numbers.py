@@ -22,7 +22,8 @@ from byhand.document.compose.working import Workings
 from byhand.document.numerals import in_full, localised
 from byhand.document.parts import Cell, Number, WorkingLine
 from byhand.document.parts.verdicts import VerdictLine
-from byhand.expression import Entry, Expression
+from byhand.document.short_forms import is_long
+from byhand.expression import Entry, Expression, Name, Negative
 from byhand.model import Model
 from byhand.plan import WEIGHT, Step
 from byhand.tracing import Trace
@@ -43,6 +44,27 @@ class _Inside(Workings):
         if leaf not in self._values:
             self._values[leaf] = super().value_of(leaf)
         return self._values[leaf]
+
+    def card(self, worked: Worked, index: Index, cell: Cell) -> WorkingLine | None:
+        """The line of a formula's entry; with its values in decimals too, where some are long."""
+        line = self.line(worked, index, cell)
+        if line is None or not is_long(line.values):
+            return line
+        tree = self.working.of(worked.address, index)
+        if tree is None:
+            return line
+        brief, _decimals = self.with_values(self.shortened(tree)[0], self._in_brief)
+        return replace(line, brief=brief)
+
+    def _in_brief(self, leaf: Entry) -> tuple[Expression, bool] | None:
+        found = self.value_of(leaf)
+        if found is None or not is_long(found[0]) or leaf.address.startswith(WEIGHT):
+            return found
+        decimal = self.step_cell(self.trace.steps[leaf.address], leaf.index).decimal
+        if decimal is None:
+            return found
+        tree = Name(decimal.removeprefix("-"))
+        return (Negative(tree) if decimal.startswith("-") else tree), True
 
     def step_cell(self, worked: Worked, index: Index) -> Cell:
         return told_from_one(super().step_cell(worked, index), worked.at(index))
@@ -133,12 +155,18 @@ class Showing(Steps):
             return None
         return self.inside.line(worked, index, self.cell(worked, index))
 
+    def card(self, worked: Worked, index: Index) -> WorkingLine | None:
+        """The working of the entry that a formula writes out."""
+        if worked.missing is not None or worked.whole:
+            return None
+        return self.inside.card(worked, index, self.cell(worked, index))
+
     # ------------------------------------------------------------------ in sentences
 
     @cached_property
     def by_decimals(self) -> bool:
         """Whether numbers are shown as decimals, 0.2 rather than 3/4, like the weights."""
-        return self.everything and decimal_weights(self.trace.model)
+        return decimal_weights(self.trace.model)
 
     def said(self, worked: Worked, index: Index) -> str:
         """An entry for a sentence: 3/2, e/(1 + e) or ≈ 0.4711."""

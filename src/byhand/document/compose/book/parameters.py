@@ -156,8 +156,8 @@ def _shapes(edition: Edition) -> Passage:
                 numbers=whole(numbers),
             ),
             _(
-                "The stream keeps its shape, {length} × {d}, from the first station to the last: "
-                "layers make the model deeper, never wider."
+                "The residual stream keeps its shape, {length} × {d}, from the first "
+                "station to the last: layers make the model deeper, never wider."
             ).format(length=whole(len(edition.trace.tokens)), d=whole(spec.d_model)),
         ),
         show=(shapes((step, step.formula, times) for step, times in distinct_steps(plan)),),
@@ -172,7 +172,7 @@ def shapes(lines: Iterable[tuple[Step | Parameter, str, int]]) -> Grid:
         rows.append(
             (
                 f"`{name}` × {times}" if times > 1 else name,
-                words.formula_text(formula),
+                words.formula_text(formula, name),
                 words.axes_text(one.axes, one.shape),
                 whole(prod(one.shape)),
             )
@@ -263,7 +263,7 @@ def _shown(edition: Edition, members: Sequence[Parameter], size: int) -> Iterato
         else:
             yield shapes((parameter, "", 1) for parameter in members)
         yield LeftOut(
-            _("{count} numbers are told by their statistics; any of them comes with").format(
+            _("{count} numbers are summarised by their statistics; any of them comes with").format(
                 count=whole(size)
             ),
             _command_for(edition, members[0]),

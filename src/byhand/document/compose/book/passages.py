@@ -14,7 +14,7 @@ from byhand.document.compose.book.formulas import formula
 from byhand.document.compose.book.spoken_numbers import sum_said
 from byhand.document.compose.book.strips import near, statistics, strip_of
 from byhand.document.compose.book.topics import Topic
-from byhand.document.compose.forms import symbol_of, weight_cell
+from byhand.document.compose.forms import rational_cell, symbol_of, weight_cell
 from byhand.document.parts import (
     AttentionPattern,
     Grid,
@@ -27,7 +27,6 @@ from byhand.document.parts import (
 )
 from byhand.document.parts import Number as Figure
 from byhand.document.parts.verdicts import VerdictTable
-from byhand.expression import Number, write
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
 from byhand.worked import Worked
@@ -60,8 +59,7 @@ def passage(
     checked = edition.checked_of((*topic.addresses, *also))
     if checked:
         shown.append(VerdictTable(claims_title(edition), checked))
-    if missing := next((one.missing for one in worked if one.missing is not None), None):
-        shown.append(LeftOut(words.why_missing(missing)))
+    shown += not_known(worked)
     found = (formula(edition.showing, one) for one in worked)
     return Passage(
         id=f"{slug}-{topic.id}",
@@ -74,6 +72,14 @@ def passage(
         layer=topic.layer,
         brief=edition.scale == LARGE and any(isinstance(part, Grid) for part in numbers),
     )
+
+
+def not_known(steps: Iterable[Worked]) -> list[LeftOut]:
+    """The first of some steps that is not known, and why; nothing where all are."""
+    first = next((one for one in steps if one.missing is not None), None)
+    if first is None or first.missing is None:
+        return []
+    return [LeftOut(f"`{first.address}` – {words.why_missing(first.missing)}")]
 
 
 def topic_title(edition: Edition, topic: Topic) -> str:
@@ -93,27 +99,27 @@ def _titles(edition: Edition, topic: Topic) -> dict[str, str]:
         "embed": _("An id picks its row"),
         "position": _("Each position has a row too"),
         "segment": _("Each kind has a row too"),
-        "stream": _("The stream begins"),
+        "stream": _("The residual stream begins"),
         "embed_norm": _("A norm before the first block"),
         "distances": _("Distances have scores"),
         "latent": _("A few numbers for keys and values"),
         "clip": _("Large numbers are cut"),
         "after_norm": _("A norm of what is added"),
         "shared": _("The shared expert"),
-        "head": _("The head reads the stream"),
+        "head": _("The head reads the residual stream"),
         "head_norm": _("The head's norm"),
-        "qkv": _("Questions, keys and values"),
-        "qk_norm": _("Questions and keys are normalised"),
-        "rotate": _("Positions turn questions and keys"),
+        "qkv": _("Queries, keys and values"),
+        "qk_norm": _("Queries and keys are normalised"),
+        "rotate": _("Positions rotate queries and keys"),
         "scores": _("Scores"),
-        "weights": _("Softmax makes shares"),
+        "weights": _("Softmax: scores become weights"),
         "mixed": _("The mix"),
-        "attn_out": _("What attention hands back"),
-        "add": _("Added to the stream") if topic.trip == "attn" else _("Added again"),
+        "attn_out": _("What attention gives back"),
+        "add": _("Added to the residual stream") if topic.trip == "attn" else _("Added again"),
         "router": _("Who answers"),
         "hidden": _("Out into hidden numbers"),
-        "act": _("The bend"),
-        "mlp_out": _("Back to the stream's width"),
+        "act": _("The activation"),
+        "mlp_out": _("Back to the width of the residual stream"),
         "logits": _("Logits"),
         "probs": _("Probabilities"),
         "next": _("The word at each place") if edition.model.in_place else _("The next token"),
@@ -164,10 +170,10 @@ def norm_passage(edition: Edition, topic: Topic, slug: str, why: str) -> Passage
 def of_a_copy() -> str:
     """The remark on a pre-norm: it normalises a copy, which the side-trip reads."""
     return _(
-        "The norm works on a copy (Pre-LN): the new stream is the old one plus what the side-trip "
-        "made of its norm, h + attention(norm(h)). The stream itself is never normalised on the "
-        "way, so what is written to it stays until something later subtracts it, and training "
-        "reaches every block along it."
+        "The norm works on a copy (Pre-LN): the new residual stream is the old one plus "
+        "what the branch adds, h + attention(norm(h)). The residual stream itself is never "
+        "normalised on the way. So what is written to it stays until something later "
+        "subtracts it, and training reaches every block along it."
     )
 
 
@@ -192,12 +198,12 @@ def _sentences(edition: Edition, topic: Topic) -> Iterator[str]:
             if rms
             else _("The {eps} under the root keeps a row of equal numbers from dividing by 0.")
         )
-        yield text.format(eps=write(Number(eps)))
+        yield text.format(eps=edition.showing.cell_said(rational_cell(eps)))
     elif not rms and edition.model.spec.d_model == 2:
         yield _(
-            "With two numbers in a row this leaves only a sign: they lie equally far on both sides "
-            "of their mean, so unless they are equal, (1, −1) or (−1, 1) comes out, and how far "
-            "apart they were is gone."
+            "With two numbers in a row this leaves only a sign: they lie equally far on "
+            "both sides of their mean. Unless they are equal, (1, −1) or (−1, 1) comes "
+            "out, and how far apart they were is lost."
         )
     out = topic.step("out")
     if out is not None:
@@ -249,7 +255,7 @@ def _together(
     show: tuple[Part, ...] = (
         *(() if found is None else (found,)),
         LeftOut(
-            _("The numbers of these blocks are left out. A block is told in full by asking for it"),
+            _("The numbers of these blocks are left out. To see a block in full, ask for it"),
             f"byhand book {edition.whole_command} --out book --at {example}",
         ),
     )
@@ -298,7 +304,7 @@ def left_out(edition: Edition, steps: Sequence[Worked]) -> LeftOut:
     if edition.scale == TOY:
         text = _("{count} numbers here are shown as colours; any of them comes with")
     else:
-        text = _("{count} numbers here are told by their statistics; any of them comes with")
+        text = _("{count} numbers here are summarised by their statistics; any of them comes with")
     example = steps[-1].address + write_index((0,) * len(steps[-1].step.shape))
     return LeftOut(
         text.format(count=words.whole(entries)),

@@ -26,7 +26,7 @@ from byhand.document.parts import (
     Predictions,
 )
 from byhand.expression import Expression, Name, Number, leaves, write
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.numbers.base import Prediction as Predicted
 from byhand.plan import WEIGHT
 
@@ -42,7 +42,7 @@ def page(edition: Edition) -> Page:
     return Page(
         SLUG,
         _("The word at each place") if edition.model.in_place else _("The next token and its loss"),
-        _("What the stream holds at its end is compared with every word the model knows."),
+        _("What the residual stream holds at its end is compared with every word the model knows."),
         tuple(_passages(edition)),
     )
 
@@ -56,9 +56,9 @@ def _passages(edition: Edition) -> Iterator[Passage]:
 def tell(edition: Edition, topic: Topic) -> Passage:
     """The passage about one topic."""
     if topic.kind in ("norm", "head_norm"):
-        why = _("One more norm before the stream is read for the last time.")
+        why = _("One more norm before the residual stream is read for the last time.")
         if topic.encoder:
-            why = _("One more norm before the decoder reads the encoder's stream.")
+            why = _("One more norm before the decoder reads the encoder's residual stream.")
         return norm_passage(edition, topic, SLUG, why)
     writers = {"head": _head, "logits": _logits, "probs": _probs, "next": _next, "loss": _loss}
     return writers[topic.kind](edition, topic)
@@ -69,8 +69,10 @@ def _head(edition: Edition, topic: Topic) -> Passage:
     spec = edition.model.spec
     sentences = []
     if spec.head is not None:
-        sentences.append(_("Before it is compared, the stream goes through one more matrix and "
-                           "a bend."))  # fmt: skip
+        sentences.append(_(
+            "Before it is compared, the residual stream goes through one more matrix and an "
+            "activation."
+        ))  # fmt: skip
     if spec.embed_width is not None:
         text = _("A matrix brings it to the {width} numbers of the table E.")
         sentences.append(text.format(width=words.whole(spec.embed_width)))
@@ -85,13 +87,16 @@ def _logits(edition: Edition, topic: Topic) -> Passage:
     worked = edition.trace.steps["logits"]
     sentences = [
         _(
-            "Every word has a vector, and its dot product with the stream is the word's logit: "
-            "the better they agree, the larger it is."
+            "Every word has a vector, and its dot product with the residual stream is the "
+            "word's logit: the better they agree, the larger it is."
         )
     ]
     if spec.tied:
         sentences.append(
-            _("The vectors are those of the table E again: the head is tied, it costs nothing.")
+            _(
+                "The vectors are those of the table E again: the head is tied and costs no "
+                "parameters."
+            )
         )
     elif spec.layout == "in_out":
         sentences.append(_("The vectors are the columns of W_head, one for each word."))
@@ -101,7 +106,7 @@ def _logits(edition: Edition, topic: Topic) -> Passage:
         text = _("The products are multiplied by {scale}.")
         sentences.append(text.format(scale=write(spec.logit_scale)))
     if spec.logit_cap is not None:
-        text = _("A soft cap bends large logits, so that none is beyond ±{cap}.")
+        text = _("A soft cap flattens large logits, so that none goes beyond ±{cap}.")
         sentences.append(text.format(cap=write(Number(spec.logit_cap))))
     if worked.missing is None and edition.everything:
         tokens = words.some_of([showing.answer(id) for id in range(spec.answers)])
@@ -133,8 +138,8 @@ def _directions(edition: Edition, topic: Topic) -> Iterator[str]:
         for id, row in enumerate(rows)
     ]
     yield _(
-        "In two dimensions a word is a direction: {ways}. The more the stream points a word's way, "
-        "the larger its logit."
+        "In two dimensions a word is a direction: {ways}. The more the residual stream "
+        "points a word's way, the larger its logit."
     ).format(ways=", ".join(ways))
 
 
@@ -185,7 +190,9 @@ def candidates(edition: Edition, position: int) -> Candidates:
             )
             for id in shown
         ),
-        left_out=_("{count} less likely words").format(count=words.whole(more)) if more else "",
+        left_out=amount(more, later("1 less likely word"), later("{count} less likely words"))
+        if more
+        else "",
     )
 
 
@@ -340,8 +347,9 @@ def _as_printed(edition: Edition, target: str) -> Iterator[str]:
     if edition.printed_end is not None:
         address, share, loss = edition.printed_end
         yield _(
-            "{source} prints another row at the end of the stream, `{address}`. From that row the "
-            "probability of `{target}` would be {share} and the loss {loss}."
+            "{source} prints another row at the end of the residual stream, `{address}`. "
+            "From that row the probability of `{target}` would be {share} and the loss "
+            "{loss}."
         ).format(
             source=edition.claims_from,
             address=address,

@@ -7,14 +7,13 @@ from fractions import Fraction
 
 from byhand.document.numerals import localised
 from byhand.document.parts import Cell
+from byhand.document.short_forms import short_form
 from byhand.expression import Expression as Tree
-from byhand.expression import Negative, leaves, write
+from byhand.expression import Negative, write
 from byhand.expression import Number as Rational
 from byhand.language import _
 
 NEAR = "≈ "
-WIDEST_SAID = 20  # characters of a form in a sentence; wider ones become decimals
-LARGEST_SAID = 9_999  # largest whole number in such a form
 
 
 def together(texts: Sequence[str]) -> str:
@@ -66,9 +65,5 @@ def rational_of(form: Tree | None) -> Fraction | None:
 
 
 def _fits(cell: Cell) -> bool:
-    """Whether a named form is short enough, with small enough numbers, to read."""
-    form = cell.form
-    if cell.register == "exact" or form is None or len(write(form)) > WIDEST_SAID:
-        return False
-    numbers = [leaf.value for leaf in leaves(form) if isinstance(leaf, Rational)]
-    return all(max(abs(n.numerator), n.denominator) <= LARGEST_SAID for n in numbers)
+    """Whether a named form is short enough to read."""
+    return cell.register != "exact" and cell.form is not None and short_form(cell.form)

@@ -19,7 +19,7 @@ from byhand.document.compose.tables import WORDED
 from byhand.document.parts import AttentionPattern, Column, Grid, HeadPattern, HeatStrip
 from byhand.document.words import whole
 from byhand.explaining.approximations import floats_near
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.numbers.base import Printed, Unknown
 from byhand.plan import WEIGHT
 from byhand.worked import Worked
@@ -170,7 +170,9 @@ def pattern_of(showing: Showing, worked: Worked, *, forms: bool) -> AttentionPat
     shown = range(min(heads, MOST_HEADS))
     left_out = []
     if heads > MOST_HEADS:
-        left_out.append(_("{count} more heads").format(count=whole(heads - MOST_HEADS)))
+        left_out.append(
+            amount(heads - MOST_HEADS, later("1 more head"), later("{count} more heads"))
+        )
     if first:
         left_out.append(_("the first {count} positions").format(count=whole(first)))
 

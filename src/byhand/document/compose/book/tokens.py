@@ -104,7 +104,7 @@ def _embed(edition: Edition, topic: Topic) -> Passage:
     if step.attributes.get("scale") is not None:
         sentences.append(_("Here the row is also multiplied by a fixed scale."))
     if spec.embed_width is not None:
-        text = _("A matrix then brings the row to the {d} numbers of the stream.")
+        text = _("A matrix then brings the row to the {d} numbers of the residual stream.")
         sentences.append(text.format(d=words.whole(spec.d_model)))
     if spec.position == "none" and not topic.encoder:
         sentences += [] if spec.segments is not None else [_starts_stream()]
@@ -113,7 +113,9 @@ def _embed(edition: Edition, topic: Topic) -> Passage:
 
 
 def _segment(edition: Edition, topic: Topic) -> Passage:
-    told = _("Each token is of a kind, the first or the second text say; each kind has a row too.")
+    told = _(
+        "Each token is of a kind, such as the first or the second text; each kind has a row too."
+    )
     return passage(edition, topic, SLUG, [told])
 
 
@@ -128,15 +130,15 @@ def _distances(edition: Edition, topic: Topic) -> Passage:
             "Where a token stands counts only inside attention. Each head has a score for every "
             "distance between query and key, and adds it to its own scores."
         ),
-        _("Small distances have a score each; larger ones share, the more the larger they are."),
+        _("Small distances have a score each; larger distances share one, in ever wider groups."),
     ]
     return passage(edition, topic, SLUG, told)
 
 
 def _starts_stream() -> str:
     return _(
-        "These rows, one for each position, start the residual stream: all that follows reads it "
-        "and adds to it."
+        "These rows, one for each position, start the residual stream: all that follows "
+        "reads it and adds to it."
     )
 
 
@@ -146,18 +148,18 @@ def _no_table_of_positions(edition: Edition) -> str:
     alibi = any(block.attention and block.attention.alibi for block in blocks)
     if edition.model.spec.relative is not None:
         return _(
-            "Nothing in them says yet where a token stands; that comes inside attention, where "
-            "a score is added for the distance of two positions."
+            "Nothing in them says yet where a token stands. That comes inside attention, "
+            "where a score is added for the distance of two positions."
         )
     if rotary:
         return _(
-            "Nothing in them says yet where a token stands; that comes inside attention, where "
-            "questions and keys are turned by an angle that grows with the position."
+            "Nothing in them says yet where a token stands. That comes inside attention, "
+            "where queries and keys are rotated by an angle that grows with the position."
         )
     if alibi:
         return _(
-            "Nothing in them says yet where a token stands; that comes inside attention, where "
-            "a score loses the more, the further apart two positions are."
+            "Nothing in them says yet where a token stands. That comes inside attention, "
+            "where a score loses more the further apart two positions are."
         )
     return _("Nothing in them says where a token stands: this model sees no order but the mask.")
 
@@ -168,8 +170,9 @@ def _position(edition: Edition, topic: Topic) -> Passage:
     if topic.steps[0].op == "sinusoid":
         sentences = [
             _(
-                "So that order counts, each position has a pattern of its own: sines and cosines "
-                "of the position, slower and slower along the row. Nothing of it is learned."
+                "So that order counts, each position has a pattern of its own: sines and "
+                "cosines of the position, slower and slower along the row. None of it is "
+                "learned."
             )
         ]
     else:

@@ -43,7 +43,7 @@ _KINDS = (  # the first match counts; of an encoder's step, without `encoder.`
     (r"logits|head\.(out|biased|scaled)", "logits"),
     (r"probs", "probs"),
     (r"next", "next"),
-    (r"targets?|loss(es)?|mean_loss", "loss"),
+    (r"targets?|loss(es)?|mean_loss|logprobs", "loss"),
 )  # fmt: skip
 ENCODER = "encoder."
 

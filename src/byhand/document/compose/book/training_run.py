@@ -11,7 +11,7 @@ from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import Edition
 from byhand.document.numerals import localised
 from byhand.document.parts import Column, Curve, CurveLine, Facts, Grid
-from byhand.language import _
+from byhand.language import _, amount, later
 
 if TYPE_CHECKING:
     from byhand.models.records import TrainingRecord
@@ -80,7 +80,7 @@ def _facts(record: TrainingRecord) -> Iterator[tuple[str, str]]:
         ),
     )
     yield _("learning rate"), _short(run["rate"])
-    yield _("warm-up"), _("{count} steps").format(count=words.whole(run["warmup"]))
+    yield _("warm-up"), amount(run["warmup"], later("1 step"), later("{count} steps"))
     yield _("clipped at norm"), _short(run["clip"])
     yield _("weights kept"), _("those after step {step}").format(step=words.whole(record.best))
 

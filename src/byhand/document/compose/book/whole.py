@@ -9,12 +9,12 @@ from byhand.document.book import Page, Passage
 from byhand.document.compose.book.claims import claim_remarks
 from byhand.document.compose.book.edition import Edition
 from byhand.document.compose.book.formulas import formula
-from byhand.document.compose.book.passages import remarks_of, title_of
+from byhand.document.compose.book.passages import not_known, remarks_of, title_of
 from byhand.document.compose.book.prediction import candidates, looks_back_only, predicted
 from byhand.document.compose.book.strips import near, size_of
 from byhand.document.compose.book.topics import Topic
 from byhand.document.parts import Facts, LeftOut, Part, Stop, StreamLine
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.spec import BlockSpec
 
 SLUG = "whole"
@@ -30,8 +30,8 @@ def page(edition: Edition) -> Page:
         SLUG,
         _("The whole pass"),
         _(
-            "From the text to the next token in one look. Each later page goes into one part of "
-            "it; the figure stays the same, and what is worked out at a passage is lit."
+            "From the text to the next token in one look. Each later page goes into one "
+            "part of it. The figure stays the same; what a passage works out is lit."
         ),
         tuple(_passages(edition)),
     )
@@ -63,8 +63,7 @@ def _passage(
     steps = tuple(address for topic in topics for address in topic.addresses)
     worked = [edition.trace.steps[address] for address in steps]
     found = (formula(edition.showing, edition.trace.steps[address]) for address in formula_of)
-    missing = next((one.missing for one in worked if one.missing is not None), None)
-    parts = (*show, LeftOut(words.why_missing(missing))) if missing is not None else show
+    parts = (*show, *not_known(worked))
     return Passage(
         id=f"{SLUG}-{name}",
         title=title,
@@ -102,16 +101,22 @@ def _given(edition: Edition, topics: Sequence[Topic]) -> Passage:
         sentences.append(text.format(text=words.printable(trace.source.text),
                                      tokens=words.some_of(tokens)))  # fmt: skip
     sentences += [words.told(note) for note in trace.model.notes]
-    return _passage(
-        edition, "given", _("What is given"), sentences, topics, Facts(tuple(_facts(edition)))
-    )
+    show: list[Part] = [Facts(tuple(_facts(edition)))]
+    if trace.numbers.uniform == "rounded":
+        show.append(
+            LeftOut(
+                _("The true values with proven digits, and how far the floats are from them:"),
+                f"byhand trace {edition.command} --digits 6 --float float32",
+            )
+        )
+    return _passage(edition, "given", _("What is given"), sentences, topics, *show)
 
 
 def _facts(edition: Edition) -> Iterator[tuple[str, str]]:
     """The facts about the model."""
     spec = edition.model.spec
-    yield _("vocabulary"), _("{count} tokens").format(count=words.whole(spec.vocab))
-    yield _("width of the stream"), words.whole(spec.d_model)
+    yield _("vocabulary"), amount(spec.vocab, later("1 token"), later("{count} tokens"))
+    yield _("width of the residual stream"), words.whole(spec.d_model)
     yield _("blocks"), words.whole(len(spec.blocks))
     if spec.encoder is not None:
         yield _("blocks of the encoder"), words.whole(len(spec.encoder.blocks))
@@ -177,7 +182,7 @@ def _positions_word(edition: Edition) -> str:
         return _("a score for each distance")
     attn = spec.blocks[0].attention if spec.blocks else None
     if attn and attn.rotary:
-        return _("questions and keys are turned (RoPE)")
+        return _("queries and keys are rotated (RoPE)")
     return _("a slope against distance (ALiBi)") if attn and attn.alibi else _("none")
 
 
@@ -189,8 +194,9 @@ def _encoder(edition: Edition, topics: Sequence[Topic]) -> Passage:
     end = topics[-1].addresses[-1]
     sentences = [
         _(
-            "First the encoder reads the source. It has a stream of its own, from the words of the "
-            "source through its blocks; later every block of the decoder looks at its end."
+            "First the encoder reads the source. It has a residual stream of its own, from "
+            "the words of the source through its blocks. Later, every block of the decoder "
+            "looks at its end."
         )
     ]
     parts = _result(edition, end)
@@ -204,11 +210,11 @@ def _into(edition: Edition, topics: Sequence[Topic]) -> Passage:
         if any(topic.kind == "position" for topic in topics)
         else _("Each token picks its row of the table."),
         _(
-            "The rows are the residual stream, the line in the middle of the figure: it runs "
-            "from here to the end, and whatever happens is added to it."
+            "The rows are the residual stream, the line in the middle of the figure. It "
+            "runs from here to the end, and whatever happens is added to it."
         ),
     ]
-    title = _("Into the stream")
+    title = _("Into the residual stream")
     parts = _result(edition, start)
     return _passage(edition, "into", title, sentences, topics, *parts, formula_of=[start])
 
@@ -218,8 +224,9 @@ def _blocks(edition: Edition) -> Iterator[Passage]:
     layers = sorted({topic.layer for topic in inside if topic.layer is not None})
     if len(layers) > MOST_BLOCKS:
         text = _(
-            "{count} blocks follow each other, all built alike: attention looks along the text, "
-            "the MLP works on each position, and both add what they found to the stream."
+            "{count} blocks follow each other, all built alike. Attention looks along the "
+            "text, the MLP works on each position, and both add what they found to the "
+            "residual stream."
         ).format(count=len(layers))
         title = _("{count} blocks").format(count=len(layers))
         yield _passage(edition, "blocks", title, [text], inside)
@@ -233,35 +240,35 @@ def _blocks(edition: Edition) -> Iterator[Passage]:
 
 def _trip(edition: Edition, layer: int, trip: str, topics: Sequence[Topic]) -> Passage:
     if trip == "attn":
-        title = _("First side-trip: attention")
+        title = _("First branch: attention")
         sentences = [
             _(
-                "Each position looks at itself and those before it, takes from each by its share, "
-                "and adds the mix to its own row."
+                "Each position looks at itself and those before it, takes from each by its "
+                "attention weight, and adds the mix to its own row."
             )
             if looks_back_only(edition)
             else _(
-                "Each position looks at all of them, takes from each by its share, and adds the "
-                "mix to its own row."
+                "Each position looks at all of them, takes from each by its attention "
+                "weight, and adds the mix to its own row."
             ),
             _("Nothing else moves anything from one position to another."),
         ]
     elif trip == "cross":
-        title = _("Next side-trip: the source")
+        title = _("Next branch: the source")
         sentences = [
             _(
-                "Each position looks at all positions of the source, takes from each by its share, "
-                "and adds the mix to its own row."
+                "Each position looks at all positions of the source, takes from each by "
+                "its attention weight, and adds the mix to its own row."
             )
         ]
     else:
-        title = _("Second side-trip: the MLP")
+        title = _("Second branch: the MLP")
         if any(topic.trip == "cross" for topic in edition.topics):
-            title = _("Last side-trip: the MLP")
+            title = _("Last branch: the MLP")
         sentences = [
             _(
-                "Each position by itself: out into hidden numbers, a bend, back, and again the "
-                "result is added to the stream."
+                "Each position by itself: out into hidden numbers, through the activation, "
+                "and back; again the result is added to the residual stream."
             )
         ]
     end = topics[-1].addresses[-1]
@@ -295,13 +302,13 @@ def _out(edition: Edition, topics: Sequence[Topic]) -> Passage:
     trace = edition.trace
     sentences = [
         _(
-            "At the end the stream is compared with every word of the vocabulary; the largest "
-            "logit says which word stands there."
+            "At the end the residual stream is compared with every word of the vocabulary; "
+            "the largest logit says which word stands there."
         )
         if edition.model.in_place
         else _(
-            "At the end the stream is compared with every word of the vocabulary; the largest "
-            "logit says what comes next."
+            "At the end the residual stream is compared with every word of the vocabulary; "
+            "the largest logit says what comes next."
         )
     ]
     show: list[Part] = []
@@ -310,7 +317,7 @@ def _out(edition: Edition, topics: Sequence[Topic]) -> Passage:
     if trace.steps["probs"].missing is None:
         show.append(candidates(edition, edition.last))
     parts = (*_result(edition, "logits"), *show)
-    title = _("Out of the stream")
+    title = _("Out of the residual stream")
     return _passage(edition, "out", title, sentences, topics, *parts, formula_of=["logits"])
 
 
@@ -340,23 +347,27 @@ def _stream(edition: Edition) -> Passage:
     else:
         places = range(length - 1, length)
     hidden = length - len(places)
-    left_out = _("{count} earlier positions").format(count=words.whole(hidden)) if hidden else ""
+    left_out = (
+        amount(hidden, later("1 earlier position"), later("{count} earlier positions"))
+        if hidden
+        else ""
+    )
     lines = [
         StreamLine(place, edition.showing.labels[place], tuple(stops(edition, place)), left_out)
         for place in places
     ]
     return Passage(
         id=f"{SLUG}-stream",
-        title=_("The stream, from start to end"),
+        title=_("The residual stream, from start to end"),
         sentences=(
             _(
-                "Here is one position's row at every station, with what each side-trip added. "
-                "Nothing is overwritten: the last row is the sum of all that came before, but for "
-                "the norms on the way."
+                "Here is one position's row at every station, with what each branch added. "
+                "Nothing is overwritten: the last row is the sum of all that came before, "
+                "but for the norms on the way."
             )
             if _norms_on_stream(edition)
             else _(
-                "Here is one position's row at every station, with what each side-trip added. "
+                "Here is one position's row at every station, with what each branch added. "
                 "Nothing is overwritten: the last row is the sum of all that came before."
             ),
         ),

@@ -28,9 +28,9 @@ from byhand.document.parts import (
     Terms,
     WorkingLine,
 )
-from byhand.document.words import joined, whole, why_missing
+from byhand.document.words import joined, why_missing
 from byhand.expression import Entry, Expression, Sum
-from byhand.language import _
+from byhand.language import _, amount, later
 
 if TYPE_CHECKING:
     from byhand.explaining.attribution import Attribution, Term
@@ -89,7 +89,7 @@ class _Summing:
         else:
             other = scope.answer(found.against)
             compared = f"{one} − {other}"
-            title = _("what tells {one} from {other} after position {place}: logit {difference}")
+            title = _("{one} against {other} after position {place}: logit {difference}")
             title = title.format(one=one, other=other, place=where, difference=compared)
         return Terms(
             title,
@@ -118,7 +118,7 @@ class _Summing:
         for term, size in zip(shown.terms, shown.sizes, strict=True):
             yield self.term(term.source, next(added), size / longest, abs(size) == largest)
         if shown.others:
-            text = _("{count} more terms").format(count=whole(len(shown.others)))
+            text = amount(len(shown.others), later("1 more term"), later("{count} more terms"))
             yield self.line(text, self.rest(shown.others), next(added), shown.rest_size / longest,
                             "rest")  # fmt: skip
         if self.chosen.total is not None:
@@ -325,10 +325,10 @@ def stream_parts(scope: Scope) -> Iterator[Part]:
     attribution = scope.found.stream
     if attribution is None:
         missing = scope.found.missing
-        reason = _("the stream is not known") if missing is None else why_missing(missing)
+        reason = _("the residual stream is not known") if missing is None else why_missing(missing)
         yield Remark("more", reason)
         return
-    title = _("the final stream at position {place}")
+    title = _("the final residual stream at position {place}")
     title = title.format(place=scope.where(scope.found.position))
     sources = [term.source for term in attribution.terms if term.missing is None]
     tokens = [_token_of(scope, source) for source in sources]
@@ -352,14 +352,14 @@ def _reaches(scope: Scope, attribution: Attribution, title: str, names: Sequence
     shown = order if scope.every else order[:MANY]
     rows = [(names[at], short_float(lengths[at], DIGITS), _signed(along[at])) for at in shown]
     if rest := order[len(shown) :]:
-        text = _("{count} more terms").format(count=whole(len(rest)))
+        text = amount(len(rest), later("1 more term"), later("{count} more terms"))
         rows.append((text, "", _signed(float(along[rest].sum()))))
     return Grid(
         title,
         numbers(Column("", "address"), (_("length"), _("along the stream"))),
         tuple(rows),
         totals=((_("sum"), "", _signed(float(along.sum()))),),
-        note=_("what lies along the stream adds up to its length; both are rounded"),
+        note=_("what lies along the residual stream adds up to its length; both are rounded"),
     )
 
 

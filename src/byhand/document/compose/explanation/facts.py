@@ -60,7 +60,7 @@ class Telling:
 def tell(facts: Facts) -> tuple[Telling, ...]:
     """Every fact in sentences."""
     if facts.missing is not None:
-        text = _("How the predictions come about cannot be told: {reason}.")
+        text = _("The predictions cannot be explained: {reason}.")
         return (Telling(None, (text.format(reason=why_untold(facts.missing)),)),)
     teller = _Teller(facts)
     return tuple(
@@ -105,14 +105,16 @@ class _Teller:
         names = {"token": self.token(self.trace.tokens[place]), "place": place}
         if found.id is None:
             candidates = [self.answer(id) for id in found.candidates]
-            text = _("What comes after {token} (position {place}) cannot be told: {reason}.")
+            text = _("What comes after {token} (position {place}) is not known: {reason}.")
             return text.format(**names, reason=words.undecided(candidates))
         names["next"] = self.answer(found.id)
         if found.tied:
             names["tied"] = words.some_of([self.answer(id) for id in found.tied])
             if found.proven:
-                text = _("After {token} (position {place}) comes {next}: the logits of {tied} are "
-                         "equal, proven, and the first of them is taken.")  # fmt: skip
+                text = _(
+                    "After {token} (position {place}) comes {next}: the logits of {tied} are "
+                    "proven to be equal, and the first of them is taken."
+                )  # fmt: skip
             else:
                 text = _("After {token} (position {place}) comes {next}: the logits of {tied} are "
                          "equal, and the first of them is taken.")  # fmt: skip
@@ -132,8 +134,9 @@ class _Teller:
         first = turning.readings[0].leader
         if turning.turned is None:
             at = [r.address for r in turning.readings if r.leader.id is None]
-            text = _("Which step turns it there cannot be told: who leads after {steps} is "
-                     "undecided.")  # fmt: skip
+            text = _(
+                "Which step turns it there is not known: who leads after {steps} is undecided."
+            )  # fmt: skip
             return text.format(steps=words.some_of(at))
         start = _("nothing that is decided") if first.id is None else self.leader(first)
         if not turning.changes:
@@ -282,7 +285,7 @@ class _Teller:
     def open(self, group: Sequence[Check]) -> str:
         """A sentence: the effect of removing the part is unknown."""
         candidates = [self.answer(id) for id in group[0].found.candidates]
-        text = _("Without {parts} the prediction cannot be told: {reason}.")
+        text = _("Without {parts} the prediction is not known: {reason}.")
         return text.format(parts=self.names(group), reason=words.undecided(candidates))
 
 

@@ -9,8 +9,8 @@ from byhand.document.compose.explanation.numerals import measure
 from byhand.document.compose.explanation.plane import drawings
 from byhand.document.compose.explanation.scope import Scope, numbers
 from byhand.document.parts import Column, Grid, Part, Remark
-from byhand.document.words import whole, why_missing
-from byhand.language import _
+from byhand.document.words import why_missing
+from byhand.language import _, amount, later
 
 if TYPE_CHECKING:
     from byhand.explaining.geometry import Geometry, Path
@@ -55,7 +55,9 @@ def _path(scope: Scope, geometry: Geometry, path: Path) -> Grid:
         ),
         (*numbers(Column(_("stream"), "address"), heads), Column(_("leads"))),
         tuple(rows),
-        left_out=_("{count} more tokens").format(count=whole(hidden)) if hidden else "",
+        left_out=amount(hidden, later("1 more token"), later("{count} more tokens"))
+        if hidden
+        else "",
     )
 
 

@@ -10,7 +10,7 @@ from byhand.document.compose.explanation.scope import Scope, numbers
 from byhand.document.compose.explanation.wording import part_name, why_untold
 from byhand.document.parts import Column, Grid, Part, Remark
 from byhand.document.words import whole
-from byhand.language import _
+from byhand.language import _, amount, later
 
 if TYPE_CHECKING:
     from byhand.explaining.saliency import Pull, Removal, Saliency
@@ -24,11 +24,11 @@ def parts(scope: Scope) -> Iterator[Part]:
     """Tokens and parts with the change of the loss without them, said and found; then weights."""
     found = scope.found.saliency
     if found is None:
-        text = _("What the loss depends on cannot be told: no token is predicted.")
+        text = _("What the loss depends on cannot be said: no token is predicted.")
         yield Remark("open", text)
         return
     if found.missing is not None:
-        text = _("What the loss depends on cannot be told: {reason}.")
+        text = _("What the loss depends on cannot be said: {reason}.")
         yield Remark("open", text.format(reason=why_untold(found.missing)))
         return
     most = None if scope.every else MOST
@@ -79,8 +79,8 @@ def _trust(found: Saliency) -> str:
         )
     else:
         text = _(
-            "The gradient puts {share} of all pairs in the right order: a slope here is not the "
-            "way to 0."
+            "The gradient puts {share} of all pairs in the right order: the slope here "
+            "does not hold all the way to 0."
         )
     return text.format(**names)
 
@@ -102,7 +102,11 @@ def _pulls(pulls: Sequence[Pull], most: int | None) -> Grid:
         _("where the loss would fall fastest: each weight moves against its gradient"),
         (Column(_("weight"), "address"), Column(_("size"), "number"), Column(_("foremost"))),
         rows,
-        left_out=_("{count} weights with smaller gradients").format(count=whole(left))
+        left_out=amount(
+            left,
+            later("1 weight with a smaller gradient"),
+            later("{count} weights with smaller gradients"),
+        )
         if left
         else "",
     )

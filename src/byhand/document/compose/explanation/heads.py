@@ -23,8 +23,8 @@ from byhand.document.parts import (
     Part,
     Remark,
 )
-from byhand.document.words import together, whole, why_missing
-from byhand.language import _
+from byhand.document.words import together, why_missing
+from byhand.language import _, amount, later
 from byhand.numbers.base import ABSENT
 from byhand.worked import weakest
 
@@ -53,13 +53,17 @@ def parts(scope: Scope) -> Iterator[Part]:
         title.format(place=scope.where(found.position)),
         (Column(_("heads"), "address"), Column(_("looks at")), Column(_("writes"))),
         tuple(_looks(scope, layer, head) for layer, head in heads),
-        left_out=_("{count} heads that add less").format(count=whole(hidden)) if hidden else "",
+        left_out=amount(
+            hidden, later("1 head that adds less"), later("{count} heads that add less")
+        )
+        if hidden
+        else "",
     )
     for layer in dict.fromkeys(layer for layer, _head in tabled):
         circuits = found.circuits(layer)
         yield from _layer(scope, circuits, [head for at, head in tabled if at == layer])
     if scope.full and len(tabled) < len(heads):
-        text = _("QK and OV are shown of the {count} heads that add most; --all shows every head")
+        text = _("QK and OV are shown for the {count} heads that add most; --all shows every head")
         yield LeftOut(text.format(count=len(tabled)))
 
 
@@ -176,5 +180,7 @@ def _listed(
         title,
         (Column(_("token")), Column(word)),
         tuple(cells),
-        left_out=_("{count} more rows").format(count=whole(hidden)) if hidden > 0 else "",
+        left_out=amount(hidden, later("1 more row"), later("{count} more rows"))
+        if hidden > 0
+        else "",
     )

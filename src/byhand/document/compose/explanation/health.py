@@ -9,7 +9,7 @@ from byhand.document.compose.explanation.numerals import measure, share
 from byhand.document.compose.explanation.scope import Scope, numbers
 from byhand.document.parts import Column, Grid, Part, Remark
 from byhand.document.words import joined, whole
-from byhand.language import _
+from byhand.language import _, amount, later
 
 if TYPE_CHECKING:
     from byhand.explaining.health import Health, LayerHealth, Pattern, Size, Update
@@ -117,9 +117,9 @@ def _units(health: Health) -> Iterator[Part]:
     if found:
         yield Grid(
             _(
-                "every MLP: its units, those that are dead on this text, and of all units at all "
-                "positions the share on the flat part of the activation (next to nothing comes "
-                "out) and on the straight one (what goes in comes out)"
+                "every MLP: its units, and those that are dead on this text. Flat and "
+                "straight: the shares of units, over all positions, where almost nothing "
+                "comes out, and where what goes in comes out"
             ),
             numbers(Column(_("block")), (_("units"), _("dead"), _("flat"), _("straight"))),
             tuple(
@@ -143,9 +143,9 @@ def _patterns(scope: Scope, health: Health) -> Iterator[Part]:
     hidden = len(found) - len(shown)
     yield Grid(
         _(
-            "every head: the entropy of its attention in nats and as a share of the most there can "
-            "be; the rank of its pattern; how much of it lies on the first token and on the own "
-            "one; how many rows lie on one token alone"
+            "every head: the entropy of its attention, in nats and as a share of the "
+            "largest possible, and the rank of its pattern. Then how much of it lies on "
+            "the first token and on the own one, and how many rows lie on one token alone"
         ),
         numbers(
             Column(_("heads"), "address"),
@@ -160,7 +160,9 @@ def _patterns(scope: Scope, health: Health) -> Iterator[Part]:
             ),
         ),
         tuple(_pattern(layer, pattern) for layer, pattern in shown),
-        left_out=_("{count} more heads").format(count=whole(hidden)) if hidden else "",
+        left_out=amount(hidden, later("1 more head"), later("{count} more heads"))
+        if hidden
+        else "",
     )
 
 

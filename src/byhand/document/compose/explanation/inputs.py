@@ -12,7 +12,7 @@ from byhand.document import words
 from byhand.document.compose.explanation.scope import Scope
 from byhand.document.compose.explanation.wording import part_name, quoted, why_untold
 from byhand.document.parts import Column, Finding, Grid, Part
-from byhand.language import _
+from byhand.language import _, amount, later
 
 if TYPE_CHECKING:
     from byhand.explaining.inputs import Row, Table
@@ -62,7 +62,9 @@ def _grid(scope: Scope, table: Table) -> Grid:
             Column(_("needs")),
         ),
         rows,
-        left_out=_("{count} more texts").format(count=words.whole(hidden)) if hidden else "",
+        left_out=amount(hidden, later("1 more text"), later("{count} more texts"))
+        if hidden
+        else "",
     )
 
 
@@ -74,7 +76,7 @@ def _written(scope: Scope, tokens: Sequence[int], text: str) -> str:
 def tell_inputs(table: Table) -> tuple[str, ...]:
     """The table of every text in sentences: rules, exceptions, and needed parts."""
     if table.missing is not None:
-        text = _("The texts cannot be told: {reason}.")
+        text = _("Nothing can be said about the texts: {reason}.")
         return (text.format(reason=why_untold(table.missing)),)
     return tuple(_inputs(table))
 

@@ -11,7 +11,7 @@ from byhand.document.compose.explanation.scope import Scope
 from byhand.document.parts import Column, Grid, LensLine, LensTable, Part
 from byhand.document.words import joined, whole, why_missing
 from byhand.explaining.approximations import near_entry
-from byhand.language import _
+from byhand.language import _, amount, later
 
 if TYPE_CHECKING:
     from byhand.explaining.lens import Lens, LensRow
@@ -110,5 +110,7 @@ def _everywhere(scope: Scope, lens: Lens) -> Grid:
         _("who leads after each position"),
         (Column(_("after"), "address"), *(Column(scope.place(at)) for at in shown)),
         tuple(rows),
-        left_out=_("{count} earlier positions").format(count=whole(hidden)) if hidden else "",
+        left_out=amount(hidden, later("1 earlier position"), later("{count} earlier positions"))
+        if hidden
+        else "",
     )

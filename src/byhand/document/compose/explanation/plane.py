@@ -84,9 +84,9 @@ def _tokens(geometry: Geometry, ids: Sequence[int]) -> str:
 
 
 def _title(geometry: Geometry) -> str:
-    text = _("The stream of {model} with the way of {text}, seen in two dimensions")
+    text = _("The residual stream of {model} with the path of {text}, in two dimensions")
     if geometry.width == 2:
-        text = _("The plane of {model} with the way of {text}")
+        text = _("The plane of {model} with the path of {text}")
     return text.format(model=geometry.trace.model.name, text=geometry.trace.text)
 
 
@@ -95,11 +95,11 @@ def _instead(geometry: Geometry) -> str:
     if geometry.width <= 2:
         return ""
     if geometry.width == 3:
-        return _("--report draws the stream in its three coordinate planes")
+        return _("--report draws the residual stream in its three coordinate planes")
     seen = geometry.planes[0].projection
     text = _(
-        "the two main directions keep {first} and {second} of the stream's spread on this text, "
-        "{away} is projected away; --report draws them"
+        "the two main directions keep {first} and {second} of the residual stream's spread "
+        "on this text; {away} is lost in projection. --report draws them"
     )
     return text.format(
         first=percent(seen.kept[0]), second=percent(seen.kept[1]), away=percent(seen.away)
@@ -153,8 +153,8 @@ def notes(geometry: Geometry, plane: Plane) -> Iterator[str]:
     """What a reader must know of the figure, a sentence each."""
     if plane.cut is not None and plane.regions:
         yield _(
-            "The regions are those of the cut at {axis} ≈ {level}, through the end after position"
-            " {position}; the other ways lie before it or behind it."
+            "The regions are those of the cut at {axis} ≈ {level}, through the end after "
+            "position {position}. The other paths lie in front of it or behind it."
         ).format(
             axis="x" + "₀₁₂"[plane.cut.axis],
             level=decimal(plane.cut.level, 0.0001),
@@ -191,7 +191,7 @@ def notes(geometry: Geometry, plane: Plane) -> Iterator[str]:
         yield _("A layernorm of two numbers leaves only which of them is larger.")
     missing = next((path.ended for path in geometry.paths if path.ended is not None), None)
     if missing is not None:
-        yield _("The ways end where {cause} is not known.").format(cause=missing.cause)
+        yield _("The paths end where {cause} is not known.").format(cause=missing.cause)
     yield from _proofs(geometry)
 
 

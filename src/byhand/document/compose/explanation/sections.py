@@ -51,30 +51,32 @@ def _heading(name: str) -> tuple[str, str]:
             return _("What the numbers say"), ""
         case "attribution":
             return _("Where the logit comes from"), _(
-                "Every part of the model adds to the stream, and the end of the model reads the "
-                "stream: so the logit is a sum with a term for each part. Norms have the scale "
-                "that this text gives them."
+                "Every part of the model adds to the residual stream, and the end of the "
+                "model reads it. So the logit is a sum with a term for each part. Norms "
+                "have the scale that this text gives them."
             )
         case "lens":
             return _("What it would say after every step"), _(
-                "The stream is read by the model's own end (final norm and unembedding) as if the "
-                "model stopped there."
+                "The residual stream is read by the model's own end (final norm and "
+                "unembedding), as if the model stopped there."
             )
         case "attention":
             return _("What the heads read and write"), _(
-                "QK says which token a head looks for from which; OV what it writes towards each "
-                "logit when it looks at one token alone."
+                "QK says which token a head looks for, and from which. OV says what it "
+                "writes towards each logit when it looks at one token alone."
             )
         case "geometry":
-            return _("Where the stream goes"), _(
-                "Each token is a direction: a row of the unembedding. The stream moves from its "
-                "embedding to its end, and the token whose region it ends in comes next."
+            return _("Where the residual stream goes"), _(
+                "Each token is a direction: a row of the unembedding. The residual stream "
+                "moves from its embedding to its end; the token in whose region it ends "
+                "comes next."
             )
         case "health":
             return _("How the layers are doing"), _(
-                "Sizes are root mean squares, averaged over the positions. Added: the size of what "
-                "a side-trip adds over that of the stream; cosine: whether it goes along with the "
-                "stream (1), across (0) or against it (-1). Everything here is rounded."
+                "Sizes are root mean squares, averaged over the positions. Added: the size "
+                "of what a branch adds, divided by that of the residual stream. Cosine: "
+                "whether it goes along with the stream (1), across (0) or against it (-1). "
+                "Everything here is rounded."
             )
         case "gradients":
             return _("What the loss depends on"), _(
@@ -83,20 +85,19 @@ def _heading(name: str) -> tuple[str, str]:
                 "Everything here is rounded."
             )
         case "stream":
-            return _("What the stream is made of"), _(
+            return _("What the residual stream is made of"), _(
                 "What enters the final norm and the unembedding, as the sum of what every part of "
                 "the model added to it."
             )
         case "norms":
             return _("Norms before or after"), _(
-                "The same weights with every norm before its side-trip (pre) and after it (post). "
-                "No model was trained both ways: this shows what the place does to sizes, not "
-                "which is better."
+                "The same weights with every norm before its branch (pre) and after it "
+                "(post). No model was trained both ways: this shows how the place changes "
+                "sizes, not which is better."
             )
         case _:
             return _("Every text"), _(
-                "The prediction after every text, proven, and the parts without which it is "
-                "another."
+                "The prediction after every text, proven, and the parts without which it changes."
             )
 
 

@@ -22,7 +22,7 @@ from byhand.document.compose.proof.wording import (
 from byhand.document.numerals import in_full
 from byhand.document.parts import Answer, Column, Facts, Grid, LeftOut, Part
 from byhand.errors import ByhandError
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.proving.claims import AtLeast
 from byhand.proving.outcome import OPEN, PROVEN, Counterexample, Leaf, Outcome
 
@@ -200,7 +200,9 @@ def left(outcome: Outcome) -> Grid:
         "",
         (Column(_("texts"), "number"), Column(_("region"))),
         tuple(_left_row(outcome, *case) for case in found[:MOST_OPEN]),
-        left_out=_("{count} more regions").format(count=words.whole(hidden)) if hidden > 0 else "",
+        left_out=amount(hidden, later("1 more region"), later("{count} more regions"))
+        if hidden > 0
+        else "",
     )
 
 

@@ -16,7 +16,7 @@ from byhand.document.compose.proof.decisions import decision_words, goal_label, 
 from byhand.document.compose.proof.trees import WORST, branches, kind_of, size
 from byhand.document.compose.proof.wording import Speller, text_of
 from byhand.document.parts import CaseBox, CaseTree, Decision
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.proving.outcome import Leaf, Outcome, Split, Tree, leaves
 
 MOST_LEVELS = 12
@@ -134,4 +134,4 @@ def _joined(rooms: Sequence[_Room], refuted: Leaf | None) -> CaseBox:
 
 def _counted(tree: Tree) -> str:
     count = sum(leaf.by != "none" for leaf in leaves(tree))
-    return _("{count} cases").format(count=words.whole(count))
+    return amount(count, later("1 case"), later("{count} cases"))

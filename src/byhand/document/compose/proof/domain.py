@@ -10,7 +10,7 @@ from itertools import pairwise
 from byhand.document import words
 from byhand.document.compose.proof.wording import Speller, counted, equations, example, listed
 from byhand.document.parts import DomainPicture, PlaceCell, TextShape
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.proving.domain import Computed, Region, Shape, Whole
 from byhand.proving.outcome import Outcome
 
@@ -45,7 +45,7 @@ def picture(outcome: Outcome) -> DomainPicture:
         "; ".join(map(_told, rows)),
         tuple(rows),
         which if any(cell.example for row in rows for cell in row.cells) else "",
-        _("{count} more shapes").format(count=words.whole(hidden)) if hidden else "",
+        amount(hidden, later("1 more shape"), later("{count} more shapes")) if hidden else "",
     )
 
 

@@ -10,7 +10,7 @@ from byhand.document.compose.proof.decisions import case_words
 from byhand.document.compose.proof.trees import cases
 from byhand.document.compose.proof.wording import Speller, at_least, example, text_of
 from byhand.document.parts import Column, Grid
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.proving.outcome import Leaf, Outcome
 
 MOST_CASES = 8
@@ -38,7 +38,9 @@ def tightest(outcome: Outcome) -> Grid | None:
             *[Column(_("next"))] * told,
         ),
         tuple(_row(outcome, *case)[: 3 + told] for case in found),
-        left_out=_("{count} more cases").format(count=words.whole(hidden)) if hidden else "",
+        left_out=amount(hidden, later("1 more case"), later("{count} more cases"))
+        if hidden
+        else "",
     )
 
 

@@ -10,7 +10,7 @@ from byhand.document.compose.proof.decisions import decision_words
 from byhand.document.compose.proof.squares import MOST_VALUES, TWO
 from byhand.document.compose.proof.wording import text_of
 from byhand.document.parts import CaseSquare, CaseTable, Column, Decision, Grid, Part
-from byhand.language import _
+from byhand.language import _, amount, later
 from byhand.model import Model
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def next_tokens(model: Model, shown: Sequence[Followed], count: int) -> Part:
         "",
         (Column(_("text")), Column(_("next"))),
         tuple((text_of(model, one.tokens), _token(model, one.next) or "?") for one in shown),
-        left_out=_("{count} more texts").format(count=words.whole(hidden)) if hidden else "",
+        left_out=amount(hidden, later("1 more text"), later("{count} more texts"))
+        if hidden
+        else "",
     )
 
 

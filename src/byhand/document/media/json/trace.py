@@ -56,6 +56,7 @@ def document_of(trace: Trace, only: Iterable[str] = ()) -> dict[str, Any]:
         "next": next,
         "loss": loss,
         **losses,
+        **data.logprobs(),
     }
 
 
@@ -156,6 +157,40 @@ class TraceData(Records):
             for target, loss in zip(targets, found, strict=True)
         ]
         return {"losses": records, "mean_loss": self.bare(mean)}
+
+    def logprobs(self) -> dict[str, Any]:
+        """ln of the probability of each next token, with the token; empty without them."""
+        worked, targets = self.trace.steps.get("logprobs"), self.trace.targets
+        if worked is None or worked.missing is not None or targets is None:
+            return {}
+        found = zip(targets, worked.entries(), strict=True)
+        said = ((place, id, self.bare(entry)) for place, (id, (_at, entry)) in enumerate(found))
+        records = [
+            None
+            if number is None
+            else {"token": self.trace.answer(id), **number, **self.standing(place)}
+            for place, id, number in said
+        ]
+        mean = self.trace.mean_logprob
+        if mean is None:
+            return {"logprobs": records}
+        return {
+            "logprobs": records,
+            "mean_logprob": self.bare(mean),
+            "perplexity": self.bare(self.trace.perplexity),
+        }
+
+    def standing(self, place: int) -> dict[str, Any]:
+        """The rank of a next token, or the ranks that are possible; margin and entropy."""
+        standing = self.trace.standings[place] if self.trace.standings else None
+        if standing is None:
+            return {}
+        rank: dict[str, Any] = {"rank": standing.rank}
+        if standing.rank is None:
+            rank["ranks"] = [standing.lowest, standing.lowest + len(standing.rivals)]
+            rank["rivals"] = [self.trace.answer(id) for id in standing.rivals]
+        margin = None if standing.margin is None else self.bare(standing.margin)
+        return {**rank, "margin": margin, "entropy": self.bare(standing.entropy)}
 
 
 def registers_of(worked: Worked) -> set[str]:

@@ -144,7 +144,7 @@ class Terminal:
         right = words.axes_text(step.axes, step.shape)
         sign = register_sign(step.register)
         tail = f"{right}   {sign}".rstrip()
-        left = f"{step.address} = {words.formula_text(step.formula)}"
+        left = f"{step.address} = {words.formula_text(step.formula, step.address)}"
         said = self.ink(step.address, "strong") + left[len(step.address) :]
         end = self.ink(right, "quiet") + ("   " + self.ink(sign, step.register) if sign else "")
         room = self.width - width_of(left) - width_of(tail)
@@ -249,7 +249,7 @@ class Terminal:
             yield ""
             yield from self.paragraph(part.reason)
         for step in part.steps:
-            left = f"{INDENT}{step.address} = {words.formula_text(step.formula)}"
+            left = f"{INDENT}{step.address} = {words.formula_text(step.formula, step.address)}"
             right = words.axes_text(step.axes, step.shape)
             room = self.width - width_of(left) - width_of(right)
             if room >= 2:

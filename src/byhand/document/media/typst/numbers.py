@@ -10,6 +10,7 @@ from byhand.document.mathematics import (
     Written,
     cell_tree,
     in_a_table,
+    in_short,
     settled,
     working_lines,
 )
@@ -66,8 +67,7 @@ class Inscriber:
         """The shortest complete text of a number."""
         if cell.form is not None and cell.radius is None and in_a_table(cell):
             return self.maths.formula(cell.form)
-        hides = cell.radius is None and cell.register == "exact" and cell.cut
-        return self.decimal(cell, "≈ " * hides)
+        return self.decimal(cell, "≈ " * in_short(cell))
 
     def decimal(self, cell: Cell, sign: str = "") -> str:
         """The decimals behind a sign, with a radius where there is one."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from byhand.document.book import Book, Page, Passage
-from byhand.document.media.html.rechecking import Workings
 from byhand.document.media.typst import parts
 from byhand.document.media.typst.figure import Figures
 from byhand.document.media.typst.maths import TypstMaths
@@ -31,9 +30,8 @@ class _Source:
 
     def __init__(self, book: Book) -> None:
         self.book = book
-        finite = Workings(book).decimal
-        self.pen = Inscriber(TypstMaths(_("."), finite=finite))
-        self.figures = Figures(book.spine, finite)
+        self.pen = Inscriber(TypstMaths(_("."), finite=book.decimals))
+        self.figures = Figures(book.spine, book.decimals)
 
     def lines(self) -> Iterator[str]:
         book = self.book

@@ -9,6 +9,7 @@ from typing import Any
 from byhand.document import parts
 from byhand.document.media.html.curves import curve_on_paper
 from byhand.document.media.html.plane import figure
+from byhand.document.media.html.scatter import scatter_on_paper
 from byhand.document.media.typst import explained, proofs, strips
 from byhand.document.media.typst.numbers import Inscriber
 from byhand.document.media.typst.quoting import (
@@ -25,6 +26,7 @@ from byhand.document.media.typst.strips import left_out
 from byhand.document.media.wording import (
     claim_heads,
     defined_words,
+    exact_forms,
     length_words,
     prediction_heads,
     sentence,
@@ -33,6 +35,7 @@ from byhand.document.media.wording import (
 )
 from byhand.document.numerals import localised
 from byhand.document.parts.verdicts import VerdictLine, VerdictTable
+from byhand.document.step_names import captioned
 from byhand.expression import Name
 from byhand.language import _
 
@@ -48,9 +51,10 @@ def draw(part: parts.Part, pen: Inscriber) -> str:
 def number_table(table: parts.NumberTable, pen: Inscriber) -> str:
     """Numbers in rows and columns; or a word for all of them."""
     title = "none"
-    if table.title:
-        weight = table.kind == "weight" and "." not in table.title
-        title = pen.maths.formula(Name(table.title)) if weight else words(table.title)
+    name = captioned(table.title, table.address, table.kind)
+    if name:
+        weight = table.kind == "weight" and "." not in name
+        title = pen.maths.formula(Name(name)) if weight else words(name)
     address = f"address({string(table.address)})"
     axes = f"small({string(pen.axes(table))})"
     if table.word:
@@ -66,6 +70,8 @@ def number_table(table: parts.NumberTable, pen: Inscriber) -> str:
     }
     if table.left_out:
         named["left_out"] = left_out(table.left_out)
+    if below := exact_forms(table):
+        named["forms"] = words(below)
     heads = array(map(words, table.heads))
     return call("numbers-table", title, address, axes, heads, rows, **named)
 
@@ -245,6 +251,11 @@ def _curve(part: parts.Curve, pen: Inscriber) -> str:
     return content(title, call("picture", string(curve_on_paper(part)), words(part.about)))
 
 
+def _scatter(part: parts.Scatter, pen: Inscriber) -> str:
+    title = f"par(strong({words(part.title)}))"
+    return content(title, call("picture", string(scatter_on_paper(part)), words(part.about)))
+
+
 _DRAWN: dict[type, Callable[[Any, Inscriber], str]] = {
     parts.NumberTable: number_table,
     parts.WorkingLine: lambda part, pen: pen.working(part),
@@ -259,6 +270,7 @@ _DRAWN: dict[type, Callable[[Any, Inscriber], str]] = {
     parts.LensTable: explained.lens_table,
     parts.Drawing: _picture,
     parts.Curve: _curve,
+    parts.Scatter: _scatter,
     parts.Remark: lambda part, pen: remark(replace(part, text=told(part.text))),
     parts.Finding: lambda part, pen: explained.finding(part),
     parts.Facts: lambda part, pen: facts(part.facts),

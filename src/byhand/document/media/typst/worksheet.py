@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from byhand.document.book import Passage
-from byhand.document.compose.worksheet.sheet import Questions, Worksheet
+from byhand.document.compose.worksheet.sheet import CORRECTION, Questions, Worksheet
 from byhand.document.compose.worksheet.wording import Copy
 from byhand.document.media.typst import parts
-from byhand.document.media.typst.figure import Figures
 from byhand.document.media.typst.maths import TypstMaths
 from byhand.document.media.typst.numbers import Inscriber, formula
 from byhand.document.media.typst.quoting import array, call, content, prose, string, words
@@ -44,6 +43,8 @@ class _Pen(Inscriber):
         """A line to write on, or in the key what belongs there."""
         if (answer := self.copy.answer(address)) is not None:
             return f"answer({string(answer)})"
+        if address == CORRECTION:
+            return "blank(width: 90mm)"
         return "blank(width: 22mm)" if address in self.words else "blank()"
 
 
@@ -54,7 +55,6 @@ class _Source:
         self.copy, self.sheet = copy, copy.sheet
         self.pen = _Pen(copy)
         self.workings = Inscriber(self.pen.maths, signs=False)
-        self.figures = Figures(self.sheet.book.spine)
 
     def lines(self) -> Iterator[str]:
         """The whole source."""
@@ -63,12 +63,31 @@ class _Source:
         body = [self.passage(passage, at) for at, passage in enumerate(book.passages, 1)]
         for questions in sheet.questions:
             body.append(self.questions(questions, len(body) + 1))
-        yield from self.figures.definitions()
+        if self.copy.correction is not None:
+            body.append(self.correction(*self.copy.correction, len(body) + 1))
         yield f"#show: it => book(title: {title}, language: {string(book.language)}, it)"
         said = array(prose(text) for text in self.copy.instructions)
-        asks = "none" if self.copy.key else words(_("name"))
+        asks = array(() if self.copy.key else self.asks())
         yield "#" + call("worksheet-head", words(f"byhand · {book.model}"), title, said, asks)
         yield from body
+
+    def asks(self) -> Iterator[str]:
+        """The places for a name, a date and the marks."""
+        name = words(self.sheet.student) if self.sheet.student else "none"
+        yield array([words(_("name")), name, "52mm"])
+        yield array([words(_("date")), "none", "22mm"])
+        out_of = _("of {count} marks").format(count=self.sheet.marks)
+        yield array([words(""), "none", "10mm"])
+        yield array([words(""), words(out_of), "0mm"])
+
+    def correction(self, line: str, says: str, number: int) -> str:
+        """The two fields about a printed working."""
+        first, second = self.sheet.blanks
+        body = content(
+            call("question", words(line), self.pen.blank(first.address)),
+            call("question", words(says), self.pen.blank(second.address)),
+        )
+        return "#" + call("exercise", string(str(number)), words(_("The wrong line")), body)
 
     def passage(self, passage: Passage, number: int) -> str:
         """A passage with its laws, its tables and, in the key, the workings."""
@@ -76,12 +95,11 @@ class _Source:
         if passage.sentences:
             found.append(f"par({prose(' '.join(passage.sentences))})")
         found += [formula(law, self.pen) for law in passage.formulas]
-        found.append(call("beside", array(parts.draw(x, self.pen) for x in passage.show)))
+        found.append(call("beside-widely", array(parts.draw(x, self.pen) for x in passage.show)))
         for worked in self.copy.workings(passage):
             found.append(call("solution", self.workings.working(worked)))
-        figure = self.figures.where(passage.lit) if passage.lit else ("none", "()", '""')
-        title = words(passage.title)
-        return "#" + call("passage", string(str(number)), title, *figure, content(*found))
+        title, room = words(passage.title), str(self.copy.room(passage))
+        return "#" + call("exercise", string(str(number)), title, content(*found), room=room)
 
     def questions(self, questions: Questions, number: int) -> str:
         """A table with some lines blank."""
@@ -100,4 +118,4 @@ class _Source:
         )
         body = content(f"par({words(questions.sentence)})", table)
         title = words(questions.title)
-        return "#" + call("passage", string(str(number)), title, "none", "()", '""', body)
+        return "#" + call("exercise", string(str(number)), title, body)

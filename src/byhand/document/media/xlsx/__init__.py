@@ -4,6 +4,7 @@
     formulas   the expression of an entry (`byhand.working`), or a weight → a formula of cells
     layout     plan → which table stands where, on a sheet for each stage; how many cells that is
     training   the layout of a training step: weights, gradients, new weights side by side
+    settings   the eps of norms and the scale of scores, as cells
     references how the formulas of a plan name its cells
     learning   formulas of learning that only a spreadsheet needs
     contents   other formulas that only a spreadsheet needs, the numbers shown, remarks on steps

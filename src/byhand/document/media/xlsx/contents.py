@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from math import exp, isfinite
 from typing import Any
 
+import numpy as np
+
 from byhand.document import words
 from byhand.document.compose.steps import Steps
 from byhand.document.compose.tables import Window
@@ -34,6 +36,8 @@ from byhand.document.media.xlsx.layout import (
     Layout,
 )
 from byhand.document.media.xlsx.learning import LARGEST_EXPONENT, LearningFormulas
+from byhand.document.media.xlsx.settings import EPS
+from byhand.expression import Expression, Number
 from byhand.language import _
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import ABSENT
@@ -138,6 +142,11 @@ class Operations(LearningFormulas):
         return f"-LN(INDEX({row},{self.at(step.inputs['target'], (), here)}+1))"
 
     # ------------------------------------------------------------------ norms, softmax, silu
+
+    def _root(self, step: Step, index: Index, here: str) -> str:
+        """The eps is a cell of its own."""
+        x = self.at(step.inputs["x"], index, here)
+        return f"SQRT({x}+{self.at(step.address + EPS, (0,), here)})"
 
     def _normalize(self, step: Step, index: Index, here: str) -> str | None:
         if self.plan[step.inputs["by"]].attributes["eps"]:
@@ -260,6 +269,12 @@ class Values:
             powers = [None if score is None else exp(score - largest) for score in scores]
             self._rows[address, row] = largest, powers
         return self._rows[address, row]
+
+    def setting(self, value: Expression) -> float:
+        """An eps or a scale as the nearest float64."""
+        data = np.empty(1, dtype=object)
+        data[0] = value.value if isinstance(value, Number) else value
+        return float(self.floats.numbers.admit(data)[0])
 
     def weight(self, name: str, index: Index) -> float:
         """A weight as the nearest float64."""

@@ -58,10 +58,10 @@ class Guide:
             self.say(words.told(model.about))
         self.say(
             _(
-                "Every number of the pass, from the text to the next token, is a formula of the "
-                "cells it is worked out from. Change a weight or a token, and everything that "
-                "follows from it changes, down to the prediction in the green line, which stands "
-                "at the top of every sheet."
+                "Every number of the pass, from the text to the next token, is a formula "
+                "of the cells it is worked out from. Change a weight or a token, and "
+                "everything that follows from it changes. Watch the prediction in the "
+                "green line, at the top of every sheet."
             )
         )
         self.cells_explained(remarks)
@@ -131,17 +131,17 @@ class Guide:
                 "Weights stand to the right of the step that first reads them."
             ),
             _(
-                "A softmax is worked out from e^(x − max), where max is the largest number of its "
-                "row: the shares are the same, and nothing grows too large."
+                "A softmax is worked out from e^(x − max), where max is the largest number "
+                "of its row. The result is the same, and nothing grows too large."
             ),
             _(
                 "Spreadsheets work with about 15 digits. What byhand trace keeps exact is rounded "
                 "here, in the last of them."
             ),
             _(
-                "Registers, and the remarks ◆ and ◇ on where the exact numbers are left and "
-                "reached again, were worked out for the weights and the text that this file was "
-                "made with."
+                "Registers were worked out for the weights and the text that this file was "
+                "made with. So were the remarks ◆ and ◇, which say where the exact numbers "
+                "are left and reached again."
             ),
             _("The text keeps its length: {length} tokens.").format(length=words.whole(length)),
         ):
@@ -152,9 +152,9 @@ class Guide:
         self.head(_("Training in the spreadsheet"))
         self.say(
             _(
-                "The weights are typed on the sheet {sheet}, in yellow; the tables beside the "
-                "steps follow them. There stand their gradients too, and the new weights after "
-                "one step."
+                "The weights are typed on the sheet {sheet}, in yellow; the tables beside "
+                "the steps follow them. Their gradients are there too, and so are the new "
+                "weights after one step."
             ).format(sheet=page.name)
         )
         for text in instructions():

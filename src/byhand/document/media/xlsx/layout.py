@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from byhand.document.media.xlsx.cells import MOST_COLUMNS, MOST_ROWS, Cell, Table
+from byhand.document.media.xlsx.settings import settings_of
 from byhand.document.media.xlsx.training import DOWN, StepPage, step_page
 from byhand.document.words import Place, place_of, whole
 from byhand.errors import InputError
@@ -201,10 +202,14 @@ class _Page:
                 yield Heading(table, row, step.axes)
 
     def beside(self, step: Step, row: int) -> Iterator[Heading]:
-        """The weights that no earlier step read, and for the tokens the vocabulary."""
+        """The settings, the weights that no earlier step read, for the tokens the vocabulary."""
         if step.address == "tokens":
             size = self.plan.spec.vocab
             yield self.heading(VOCABULARY, row, self.right + 1, (size,), ("vocab",), down=0)
+        for name, _value in settings_of(step):
+            heading = self.heading(name, row, self.right + 1, (1,), ("one",), down=None)
+            yield heading
+            row = heading.table.last.row + 2
         for name in step.reads:
             if (parameter := self.unplaced.pop(name, None)) is not None:
                 down = DOWN[len(parameter.shape)]
@@ -262,7 +267,7 @@ def check_size(plan: Plan) -> None:
             raise InputError(
                 _("a pass that goes on from an earlier one is not a spreadsheet by itself"),
                 where=step.address,
-                hint=_("work the whole text out at once"),
+                hint=_("work out the whole text at once"),
             )
     weights, numbers = _sizes(plan)
     if weights + numbers > MOST_CELLS:

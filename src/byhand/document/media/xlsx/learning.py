@@ -35,6 +35,11 @@ class LearningFormulas(References):
         row = self.row(step.inputs["probs"], index, here)
         return f"-LN(INDEX({row},{self.target(step, index[0], here)}+1))"
 
+    def _logprobs(self, step: Step, index: Index, here: str) -> str:
+        row = self.row(step.inputs["x"], index, here)
+        own = f"INDEX({row},{self.target(step, index[0], here)}+1)"
+        return f"{own}-MAX({row})-LN(SUMPRODUCT(EXP({row}-MAX({row}))))"
+
     def _loss_back(self, step: Step, index: Index, here: str) -> str:
         position, token = index
         target = self.target(step, position, here)

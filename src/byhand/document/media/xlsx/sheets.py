@@ -24,9 +24,11 @@ from byhand.document.media.xlsx.layout import (
     Heading,
     Page,
 )
+from byhand.document.media.xlsx.settings import settings_of
 from byhand.document.media.xlsx.style import AllDigits, Formats
 from byhand.document.media.xlsx.training import typed
 from byhand.document.words import axes_text, formula_text
+from byhand.expression import Expression, Number
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
 
@@ -102,8 +104,12 @@ class Sheet:
             target = "internal:" + refer(table.first)
             row = band.tables[0].title + place
             self.sheet.write_url(row, self.page.right, target, self.formats("link"), text)
+        settings = dict(settings_of(band.step))
         for heading in band.weights:
-            self.weight(heading)
+            if (value := settings.get(heading.table.address)) is not None:
+                self.setting(heading, value)
+            else:
+                self.weight(heading)
         self.highlights(band)
 
     def titled(self, step: Step, heading: Heading) -> None:
@@ -122,7 +128,7 @@ class Sheet:
         if part == POWERS:
             self.said(row, 0, "", f"e^(x − max), x = {step.inputs['x']}")
         else:
-            facts = [formula_text(step.formula), axes_text(step.axes, step.shape)]
+            facts = [formula_text(step.formula, step.address), axes_text(step.axes, step.shape)]
             facts.append(self.contents.remarks.register(step.address))
             also = [name for name, to in self.contents.plan.aliases.items() if to == address]
             names = " = ".join([address, *also])
@@ -285,6 +291,21 @@ class Sheet:
             shape += "   " + _("typed on the sheet {sheet}").format(sheet=sheet)
         self.said(heading.title, labels, table.address, shape)
         self.entries(table, name, shared)
+
+    def setting(self, heading: Heading, value: Expression) -> None:
+        """The eps or the scale of a step: one number to change, with its title."""
+        table = heading.table
+        step, _mark, name = table.address.partition("~")
+        text = _("a setting: change it as you would a weight")
+        self.said(heading.title, self.page.right, f"{step} {name}", text)
+        entry = constant(value.value if isinstance(value, Number) else value)
+        cell, form = table.first, self.formats("weight", places=-1)
+        if isinstance(entry, str):
+            result = self.contents.values.setting(value)
+            self.sheet.write_formula(cell.row, cell.column, "=" + entry, form, result)
+        else:
+            assert entry is not None
+            self.sheet.write_number(cell.row, cell.column, AllDigits(entry), form)
 
     def entries(self, table: Table, name: str, shared: tuple[str, bool] | None) -> None:
         """Writes the numbers of a weight; for a shared one, formulas that follow the original."""

@@ -13,6 +13,7 @@ from byhand.document.media.xlsx.contents import Contents, Operations, Remarks, V
 from byhand.document.media.xlsx.formulas import refuse_unknown
 from byhand.document.media.xlsx.guide import Guide, guide_name, unique_labels
 from byhand.document.media.xlsx.layout import PROBABILITY, TOKEN, lay_out
+from byhand.document.media.xlsx.settings import defined, read_from_cells
 from byhand.document.media.xlsx.sheets import Sheet
 from byhand.document.media.xlsx.step_sheet import StepSheet
 from byhand.document.media.xlsx.style import Formats
@@ -67,7 +68,7 @@ def _contents(trace: Trace, floats: Trace) -> Contents:
     given = {"tokens": trace.tokens, "target": trace.target, "targets": floats.targets}
     if trace.source is not None:
         given["source"] = trace.source.tokens
-    working = Working(plan, given, values.absent)
+    working = Working(read_from_cells(plan), given, values.absent)
     operations = Operations(plan, layout, working, labels)
     return Contents(trace, labels, layout, remarks, values, operations)
 
@@ -139,7 +140,7 @@ class _File:
     def define_names(self, ranges: Mapping[str, tuple[Cell, Cell]]) -> None:
         """Defines every address as a name of its table, and names for these ranges."""
         tables = self.layout.tables
-        known = {name: name for name in tables} | dict(self.contents.plan.aliases)
+        known = {defined(name): name for name in tables} | dict(self.contents.plan.aliases)
         found = {name: (tables[to].first, tables[to].last) for name, to in known.items()}
         for name, (first, last) in (found | dict(ranges)).items():
             if _NAME.fullmatch(name):
