@@ -65,8 +65,10 @@ site: .venv/tested ## build the documentation site into site/, every link checke
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	$(BIN)/python tools/links.py site
 
-pictures: .venv/tested browser ## take the pictures of the book in docs anew
+pictures: .venv/tested browser ## take the pictures in README and docs anew
+	$(BIN)/python tools/moving_picture.py
 	$(BIN)/python tools/pictures.py
+	$(BIN)/python tools/readme_picture.py
 
 golden: .venv/tested ## work out the golden files that come with byhand anew
 	$(BIN)/python tools/golden.py

@@ -5,10 +5,11 @@ again, so that every answer is worked out; errors, how long an answer takes, and
 server and its workers have after warming up and at the end.  `edits`: one client, one edit after
 the other: how long until the new numbers are there.  `browser`: the same in a real Chromium, from
 the key that is pressed to the numbers on the screen.  `learn`: ten training steps by key in
-Chromium, likewise.  `document`: requests made from the OpenAPI
+Chromium, likewise.  `greeting`: a newcomer in a new window, from opening the page to the changed
+number that one press has lit, with motion.  `document`: requests made from the OpenAPI
 document by schemathesis, right and wrong; none may end in a status of 500 or more.
 
-    python -m benchmarks.serving [edits] [browser] [learn] [load] [document]
+    python -m benchmarks.serving [edits] [browser] [learn] [greeting] [load] [document]
                                  [--seconds N] [--record]
 """
 
@@ -32,7 +33,9 @@ CLIENTS, SECONDS, WARM = 50, 60.0, 0.4  # the share of the time after which memo
 EDITS = {"tiny": 0.150, "journey": 0.150, "minigpt": 0.500}  # seconds, in the browser and all
 LESSONS = {"tiny": 0.150, "journey": 0.150, "minigpt-init": 0.500}  # seconds, each step
 STEPS = 10
+PRESSES = {"exact": 10.0, "mask": 10.0, "flip": 10.0}  # seconds from opening to the lit number
 ROUNDS = 40
+VISITS = 5
 GROWTH = 1.03  # what memory may be at the end, as a multiple of what it is once warm
 SCREEN = {"width": 1440, "height": 900}
 PAINTED = "performance.getEntriesByName('edit').map((one) => one.duration)"
@@ -278,6 +281,36 @@ def learn(port: int) -> tuple[list[dict[str, str]], bool]:
     return rows, soon
 
 
+def greeting(port: int) -> tuple[list[dict[str, str]], bool]:
+    """The time from opening the page to the number that the first press has changed."""
+    sys.path.append(str(ROOT / "tools"))
+    from chromium import launched
+
+    rows, soon = [], True
+    with launched() as program:
+        for name, bar in PRESSES.items():
+            taken = []
+            for _visit in range(VISITS):
+                context = program.new_context(viewport=SCREEN)
+                window = context.new_page()
+                start = perf_counter()
+                window.goto(f"http://127.0.0.1:{port}/?language=en")
+                window.click(f".offer[data-name={name}]")
+                window.wait_for_selector("#main .star")
+                taken.append(perf_counter() - start)
+                context.close()
+            soon = soon and max(taken) <= bar
+            rows.append(
+                {
+                    "a newcomer presses": name,
+                    "lit after": f"{median(taken):.1f} s",
+                    "at the slowest": f"{max(taken):.1f} s",
+                    "wanted": f"{bar:.0f} s",
+                }
+            )
+    return rows, soon
+
+
 # ------------------------------------------------------------------ requests of the document
 
 
@@ -319,7 +352,7 @@ def document(port: int) -> list[str]:
 def main() -> int:
     words = sys.argv[1:]
     seconds = float(words[words.index("--seconds") + 1]) if "--seconds" in words else SECONDS
-    known = ("edits", "browser", "learn", "load", "document")
+    known = ("edits", "browser", "learn", "greeting", "load", "document")
     parts = [word for word in words if word in known] or list(known)
     data: dict[str, Any] = {}
     met = True
@@ -338,6 +371,11 @@ def main() -> int:
             data["learn"], soon = learn(port)
             met = met and soon
             for row in data["learn"]:
+                print("   ".join(f"{head}: {told}" for head, told in row.items()))
+        if "greeting" in parts:
+            data["greeting"], soon = greeting(port)
+            met = met and soon
+            for row in data["greeting"]:
                 print("   ".join(f"{head}: {told}" for head, told in row.items()))
         if "load" in parts:
             found = asyncio.run(load(port, process, seconds))

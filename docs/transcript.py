@@ -59,10 +59,16 @@ def run(command: str, status: int = 0) -> str:
     return re.sub(TIME, r"\1 …", "\n".join(lines))
 
 
-def show(command: str, *, status: int = 0, first: int | None = None, last: int = 0) -> None:
+def show(
+    command: str, *, status: int = 0, first: int | None = None, last: int = 0, without: str = ""
+) -> None:
     """A fenced transcript of the command; with `first`, only that many lines of its output, and the
-    `last` ones."""
+    `last` ones.  Lines in which the pattern `without` is found are left out, with a mark: what
+    floats do differs from machine to machine."""
     output = run(command, status)
+    if without:
+        marked = ("…" if re.search(without, line) else line for line in output.splitlines())
+        output = re.sub(r"^…(\n+…)+", "…", "\n".join(marked), flags=re.MULTILINE)
     if first is not None:
         lines = output.splitlines()
         output = "\n".join([*lines[:first], "…", *lines[len(lines) - last :]])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,8 @@ from chromium import PHONE, NoBrowser, launched
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 SCREEN = {"width": 1280, "height": 860}
+TABLET = {"width": 820, "height": 1180}
+COLOURS = 128  # of a picture of the page
 SETTLED = 500  # milliseconds, until the badge has worked the numbers out
 
 
@@ -65,6 +68,7 @@ PICTURES = (
 PRINTED = Picture("book-print", TINY, "attention")
 EDITED = "#model=journey&passage=attention-0-attn-weights"
 EDIT = ("weight.embed.token[1,0]", "7/8")  # edited in the view of weights, and its new text
+GREETING, WIDE = "?language=en", {"width": 1440, "height": 900}
 LEARNING = "#model=journey&view=learn&language=en"
 ON_PHONE = {"viewport": PHONE, "device_scale_factor": 2}
 # name → place, display, what a person does first
@@ -73,6 +77,12 @@ PAGES: dict[str, tuple[str, dict[str, Any], str]] = {
     "serve-dark": (f"{EDITED}&language=es", {"viewport": SCREEN, "color_scheme": "dark"}, "edit"),
     "serve-phone": (EDITED, ON_PHONE, ""),
     "serve-compare": ("#model=minigpt&view=compare&language=en", {"viewport": SCREEN}, ""),
+    "page-after": (GREETING, {"viewport": WIDE}, ""),
+    "page-after-told": (GREETING, {"viewport": WIDE}, "break"),
+    "page-after-dark": (GREETING, {"viewport": WIDE, "color_scheme": "dark"}, "flip"),
+    "page-after-spanish": ("?language=es", {"viewport": WIDE}, "break"),
+    "page-after-tablet": (GREETING, {"viewport": TABLET}, "flip"),
+    "page-after-phone": (GREETING, {"viewport": PHONE}, ""),
     "serve-learn": (LEARNING, {"viewport": {"width": 1280, "height": 1060}}, "learn"),
 }
 
@@ -106,8 +116,19 @@ def take_pages(browser: Any) -> None:
                 window.wait_for_timeout(4 * SETTLED)  # a comparison works out two passes
                 window.screenshot(path=str(FOLDER / f"{name}.png"))
                 context.close()
+                lighten(FOLDER / f"{name}.png")
         finally:
             server.terminate()
+
+
+def lighten(picture: Path) -> None:
+    """Writes a picture with fewer colours, so that it is small; as it is without Pillow."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return
+    with Image.open(picture) as full:
+        full.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(picture, optimize=True)
 
 
 def edit_weight(window: Any) -> None:
@@ -129,7 +150,23 @@ def learn_steps(window: Any) -> None:
     window.mouse.move(0, 0)
 
 
-DOINGS = {"edit": edit_weight, "learn": learn_steps}
+def press(name: str) -> Callable[[Any], None]:
+    """Presses one of the three things that the greeting offers."""
+
+    def pressed(window: Any) -> None:
+        window.click(f".offer[data-name={name}]")
+        window.wait_for_selector("#trials .star-of")
+        window.mouse.move(0, 0)
+
+    return pressed
+
+
+DOINGS = {
+    "edit": edit_weight,
+    "learn": learn_steps,
+    "break": press("mask"),
+    "flip": press("flip"),
+}
 
 
 def main() -> int:

@@ -1,6 +1,7 @@
 """The pages of the site that lie outside docs/, as hooks of mkdocs.
 
-README is the home page, and the books of all built-in models are made.  Links for the repository
+README is the home page.  The books of all built-in models and the course in both languages are
+made.  Links for the repository
 are rewritten to pages of the site.  Other unresolved links are warnings, which `make site` treats
 as errors.
 """
@@ -25,6 +26,9 @@ sys.path.append(str(ROOT / "tools"))
 
 import books  # noqa: E402
 
+from byhand.courses import make_course, publish_course  # noqa: E402
+from byhand.language import LANGUAGES  # noqa: E402
+
 MOVED = {  # path in the repository → path on the site
     "README.md": "index.md",
     "README.es.md": "es.md",
@@ -35,6 +39,8 @@ MOVED = {  # path in the repository → path on the site
 SOURCE = "source"  # files of the repository outside docs/ that a page links to
 EXAMPLES = "examples/index.md"
 BOOKS = "books/README.md"
+COURSE = "course.md"
+READ = "[Read it in English](course/en/index.html) · [Leerlo en español](course/es/index.html)"
 SHELF = TemporaryDirectory(prefix="byhand-books-")
 COG = re.compile(r"<!-- {{{cog.*?}}} -->\n|<!-- {{{end}}} -->\n?", re.DOTALL)
 LINK = re.compile(r"(\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
@@ -60,7 +66,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             if (kept := files.get_file_from_path(path)) is not None:
                 files.remove(kept)
             files.append(File.generated(config, path, abs_src_path=str(page)))
+    for path in _course(shelf):
+        there = path.relative_to(shelf).as_posix()
+        files.append(File.generated(config, there, abs_src_path=str(path)))
     return files
+
+
+def _course(shelf: Path) -> tuple[Path, ...]:
+    """The files of the course in each language, in folders course/en and course/es."""
+    return tuple(
+        path
+        for language in LANGUAGES
+        for path in publish_course(make_course(language), shelf / "course" / language)
+    )
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -80,6 +98,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             new = MOVED.get(old, f"{SOURCE}/{old}")
         return f"{link[1]}{posixpath.relpath(new, posixpath.dirname(here) or '.')}{place})"
 
+    if here == COURSE:
+        title, _line, rest = markdown.partition("\n")
+        markdown = f"{title}\n\n{READ}\n{rest}"
+        return COG.sub("", markdown)
     return LINK.sub(led, COG.sub("", markdown))
 
 

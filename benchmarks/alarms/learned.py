@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.alarms.models import FAMILIES, VOCAB, WEIGHTS, Pair, saved
+from benchmarks.alarms.models import FAMILIES, VOCAB, WEIGHTS, Pair, recompute_layers, saved
 from benchmarks.alarms.report import LEARNED
 from benchmarks.alarms.runs import Run
 from benchmarks.planted.port import as_array
@@ -87,7 +87,7 @@ def claims(pair: Pair, way: Way, seed: int, length: int = 11) -> dict[str, Any]:
     if way.way == CHECKPOINTED:
         model.train()  # no layer is checkpointed otherwise; there is no dropout in `config`
         _without_dropout(model)
-        model.gradient_checkpointing_enable()
+        recompute_layers(model)
     noise = torch.Generator().manual_seed(seed)
     ids = torch.randint(1, VOCAB, (way.batch, length), generator=noise)
     recorder = Recorder(model, pair)

@@ -99,3 +99,9 @@ def _drawn(name: str, shape: torch.Size, weights: str) -> Any:
     fall = torch.arange(1, len(values) + 1) ** -0.5
     fall *= (values.square().sum() / fall.square().sum()).sqrt()
     return (left * fall) @ right / max(shape) ** 0.5
+
+
+def recompute_layers(model: Any, **how: Any) -> None:
+    """Lets a model work its layers out again on the way back; transformers 5.23 renamed it."""
+    enable = getattr(model, "activation_checkpointing_enable", None)
+    (enable or model.gradient_checkpointing_enable)(how or None)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 import byhand
-from benchmarks.alarms.models import FAMILIES, VOCAB, WEIGHTS, saved
+from benchmarks.alarms.models import FAMILIES, VOCAB, WEIGHTS, recompute_layers, saved
 from byhand.capturing import Capture
 from byhand.checking.verdicts import Verdict
 from byhand.model import Model
@@ -51,7 +51,7 @@ class Way:
             wide = torch.float32 if self.format == "autocast" else getattr(torch, self.format)
             theirs = pair.theirs(wide, self.attention)
             if self.way == "checkpointed":
-                theirs.gradient_checkpointing_enable({"use_reentrant": self.seed % 2 == 0})
+                recompute_layers(theirs, use_reentrant=self.seed % 2 == 0)
                 theirs.train()
             cast = torch.autocast("cpu", torch.bfloat16) if wide is torch.float32 else nullcontext()
             with cast if self.format == "autocast" else nullcontext():

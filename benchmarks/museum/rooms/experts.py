@@ -73,7 +73,7 @@ def scores_for_shares(port: Replica) -> None:
     "Fix eager experts for DeepSeekV2",
     family="mixtral",
     shows=SHARES,
-    says="first choice has the share of expert 0",
+    says="first choice has expert 0's share",
 )
 def shares_by_rank(port: Replica) -> None:
     """The router gave a share for every expert; the code that applied them expected one for every

@@ -161,7 +161,7 @@ def exact_gelu(port: Replica) -> None:
     "Add non-parallel residual support for gpt-neox",
     family="redpajama",
     shows="block.0.mlp.norm.mean",
-    says="reads the stream before attention",
+    says="reads the residual stream before attention",
 )
 def parallel_for_all(port: Replica) -> None:
     """GPT-NeoX runs attention and MLP side by side.  RedPajama has the same layer names and runs

@@ -33,7 +33,7 @@ def _unpacked(port: Replica, packed: str, unpack: Callable[[dict[str, Any]], Any
     packed="q4_1",
     length=ROWS,
     shows=GATE,
-    says="stand 2 input channels later in each block of 16",
+    says="stands 2 input channels later in each block of 16",
 )
 def header_of_another_block(port: Replica) -> None:
     """A Q4_1 block begins with a scale and a minimum, a Q4_0 block with a scale alone.  One
@@ -54,7 +54,7 @@ def header_of_another_block(port: Replica) -> None:
     packed="q4_k",
     length=ROWS,
     shows=GATE,
-    says="group.* of 8 input channels",
+    says=r"channel groups .*\(of 8\)",
 )
 def scales_in_two_places(port: Replica) -> None:
     """A Q4_K superblock has eight 6-bit scales in 12 bytes.  The last four are split: their high
