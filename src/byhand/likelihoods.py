@@ -59,9 +59,10 @@ def score(
     `clip`, 0.2 unless told otherwise.  `progress` is called with each text that is done.
 
     >>> import byhand
-    >>> scored = byhand.score("minigpt", "<en> she climb -ed", float="bfloat16", digits=6)
+    >>> text = "<en> yesterday she climb -ed = ella sub -ió"
+    >>> scored = byhand.score("minigpt", text, float="bfloat16", digits=6)
     >>> scored.standings.count("safe"), len(scored.truth)
-    (3, 3)
+    (5, 8)
     """
     chosen = Chosen(digits=digits, float=float, device=device)
     eps = _eps(clip)

@@ -49,9 +49,9 @@ def survey(
     told otherwise.  With `float="float64"` a run in float64 stands for them, and nothing is proven.
 
     >>> import byhand
-    >>> survey = byhand.survey("tiny", "a b a b", formats="float16")
+    >>> survey = byhand.survey("tiny", "a b a", formats="float16")
     >>> survey.truth.margins.tolist(), survey["float16"].flips.count
-    ([1.0, 1.0, 1.0], 0)
+    ([1.0, 1.0], 0)
     """
     chosen = Chosen(digits=digits, float=float, device=device)
     chosen.refuse_comparison()

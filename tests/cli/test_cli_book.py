@@ -37,7 +37,8 @@ def test_target_claims_and_numbers_reach_the_book(byhand: Call, tmp_path: Path) 
     assert "homework.yaml:2" in (out / "attention.html").read_text()
     assert "next-loss" in (out / "next.html").read_text()
     assert byhand("book", "tiny", "--decimals", "2", "--out", str(out)).status == 0
-    assert "rounded to 2 decimals" in (out / "exact.html").read_text()
+    assert "rounded to 2 decimals" in (out / "attention.html").read_text()
+    assert "exact.html" not in (out / "index.html").read_text()  # nothing stays exact
 
 
 def test_with_no_claims_nothing_is_checked(byhand: Call, tmp_path: Path) -> None:

@@ -70,7 +70,9 @@ def test_of_lines_of_one_kind_the_first_stands_open(book: Book) -> None:
 
 
 def test_nothing_is_folded_where_every_number_is_shown() -> None:
-    assert not any("<details" in page for page in pages(make_book("journey")).values())
+    book = pages(make_book("journey")).values()
+    assert not any('<details class="folded"' in page for page in book)
+    assert any('<details class="exactly"' in page for page in book)  # forms of numbers alone
 
 
 def test_every_part_of_every_passage_is_on_its_page(book: Book) -> None:

@@ -70,7 +70,7 @@ def test_a_meaning_names_the_positions_the_head_and_the_word_of_its_index() -> N
         ),
         ("abc", "block.0.mlp.hidden", (1, 0), "how much number 0 of its input counts for unit 1."),
         ("journey", "head", (2, 4), "how strongly number 2 of the residual stream favours `mat`."),
-        ("abc", "head", (2, 1), "how much number 1 of the stream speaks for `C`."),
+        ("abc", "head", (2, 1), "how strongly number 1 of the residual stream favours `C`."),
         ("journey", "embed.token", (1, 0), "number 0 of the row that stands for `cat`."),
     ],
 )

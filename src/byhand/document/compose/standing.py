@@ -42,7 +42,7 @@ def standing_table(
         return None
     hidden = sum(each is not None for each in standings) - len(rows)
     columns = (
-        Column(""),
+        Column(_("next token")),
         *([Column(_("ln p"), "number")] if logs else ()),
         Column(_("rank"), "number"),
         Column(_("margin"), "number"),

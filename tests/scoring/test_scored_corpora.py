@@ -27,7 +27,7 @@ TEXTS = 120
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, {here!r})
-from test_corpora import run, small_shards
+from test_scored_corpora import run, small_shards
 def progress(numbers, done, of):
     if done:
         os.kill(os.getpid(), signal.SIGKILL)
