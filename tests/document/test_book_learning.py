@@ -77,7 +77,7 @@ def test_the_losses_are_those_of_the_text_shifted_by_one() -> None:
 def test_the_book_says_where_the_next_tokens_stood() -> None:
     passage = book_of("tiny", "a b", "c").page("losses").passages[1]
     (table,) = (part for part in passage.show if isinstance(part, Grid))
-    assert table.heads == ("", "ln p", "rank", "margin", "entropy")
+    assert table.heads == ("next token", "ln p", "rank", "margin", "entropy")
     assert [row[2:4] for row in table.rows] == [("3", "1"), ("2", "1")]
     assert [row[4] for row in table.rows] == ["≈ 0.8324"] * 2
     assert "likeliest one at 0 of 2 positions" in said(passage)
