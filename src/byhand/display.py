@@ -26,8 +26,8 @@ _DRAWN = {  # class → the function that draws one of its objects, as one piece
     "byhand.learning:TrainingStep": "byhand.document.cells:training_step_cell",
     "byhand.numbers.exact.value:Value": "byhand.document.cells:value_cell",
     "byhand.proving.outcome:Outcome": "byhand.document.proof:notebook_cell",
-    "byhand.scoring.scored:Scored": "byhand.document.score:notebook_cell",
-    "byhand.scoring.survey:Survey": "byhand.document.survey:notebook_cell",
+    "byhand.scoring.scored:Scored": "byhand.document.reports:notebook_cell",
+    "byhand.scoring.survey:Survey": "byhand.document.reports:notebook_cell",
     "byhand.tracing:Trace": "byhand.editions:notebook_passage",
     "byhand.worked:Worked": "byhand.document.cells:step_cell",
     # the smaller ones: what each of their fields holds
@@ -49,8 +49,8 @@ _DRAWN = {  # class → the function that draws one of its objects, as one piece
 _SAVED = {  # class → the function that writes one of its objects to a path
     "byhand.model:Model": "byhand.files.writing:save_model",
     "byhand.proving.outcome:Outcome": "byhand.proving.certificates:write_certificate",
-    "byhand.scoring.scored:Scored": "byhand.document.score:save",
-    "byhand.scoring.survey:Survey": "byhand.document.survey:save",
+    "byhand.scoring.scored:Scored": "byhand.document.reports:save",
+    "byhand.scoring.survey:Survey": "byhand.document.reports:save",
     "byhand.tracing:Trace": "byhand.golden:save",
 }
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import byhand as face
-from byhand.document.compose.score import report
 from byhand.document.parts import Finding, LeftOut
+from byhand.document.reports import score_report
 from byhand.scoring.scored import Scored
 from byhand.scoring.scorer import Scorer
 from byhand.scoring.texts import read_texts
@@ -70,9 +70,12 @@ def test_a_log_of_something_else_is_said_and_no_dump_is_asked_for(
 ) -> None:
     found = scored(tmp_path, rows(change))
     assert says in findings(found)
-    told = [part for part in report(found) if isinstance(part, Finding)]
+    parts = list(score_report(found).parts())
+    told = [part for part in parts if isinstance(part, Finding)]
     assert any("first find out what the values" in str(part) for part in told)
-    assert not any(isinstance(part, LeftOut) and "check" in str(part) for part in report(found))
+    assert not any(
+        isinstance(part, LeftOut) and "check" in str(part) for part in score_report(found).parts()
+    )
 
 
 def test_a_temperature_is_seen_through_the_logits_of_the_model(tmp_path: Path) -> None:

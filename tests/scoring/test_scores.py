@@ -240,9 +240,9 @@ def test_the_planted_shift_is_found_where_it_is(scored: byhand.Scored) -> None:
 def test_the_report_tells_it_on_a_page_in_a_cell_and_as_data(
     scored: byhand.Scored, tmp_path: Path
 ) -> None:
-    from byhand.document.score import score_page
+    from byhand.document.reports import score_report
 
-    page = score_page(scored)
+    page = score_report(scored).page()
     assert page.count("<svg") == 5
     assert "byhand check minigpt dump.safetensors" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
@@ -256,10 +256,10 @@ def test_the_report_tells_it_on_a_page_in_a_cell_and_as_data(
 
 
 def test_logarithms_to_base_10_are_suspected_before_anything_else() -> None:
-    from byhand.document.compose.score import report
+    from byhand.document.reports import score_report
 
     scored = byhand.score("minigpt", against=LOGS / "tens.jsonl", float="float32", digits=None)
-    said = " ".join(str(part) for part in report(scored))
+    said = " ".join(str(part) for part in score_report(scored).parts())
     assert "look like logarithms to base 10" in said
     assert "perhaps no natural logarithms" in said
     assert not scored.truth.proven

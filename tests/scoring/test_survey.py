@@ -224,9 +224,9 @@ def test_weights_in_8_bits_are_the_nearest_ones(minigpt: Model) -> None:
 def test_float64_may_stand_for_the_truth_and_proves_nothing() -> None:
     found = byhand.survey("minigpt", TEXTS[:2], formats=["bfloat16"], float="float64")
     assert (found.proven, found.answered, found.truth.numbers) == (False, True, "float64")
-    from byhand.document.survey import survey_page
+    from byhand.document.reports import survey_report
 
-    assert "nothing is proven" in survey_page(found)
+    assert "nothing is proven" in survey_report(found).page()
 
 
 @pytest.mark.parametrize(
@@ -245,9 +245,9 @@ def test_what_cannot_be_surveyed_is_refused(asked: dict[str, object], said: str)
 
 
 def test_the_page_has_a_plot_for_each_question(survey: Survey) -> None:
-    from byhand.document.survey import survey_page
+    from byhand.document.reports import survey_report
 
-    page = survey_page(survey)
+    page = survey_report(survey).page()
     assert page.count("<svg") == 6
     for name in ("flips", "margins", "errors", "positions", "layers"):
         assert f'href="#{name}"' in page

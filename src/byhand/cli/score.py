@@ -1,6 +1,6 @@
 """`byhand score`: the true log-probability of every token, and each engine's errors beside it.
 
-With --survey: how often the rounding of each format says another token (`byhand.cli.survey`).
+With --survey: how often the rounding of each format says another token.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from byhand.options import Chosen, does_not_fit, refuse_together, whole_or_text
 
 if TYPE_CHECKING:
     from byhand.scoring.scored import Scored
+    from byhand.scoring.survey import Survey
 
 DASHES = "--"
 
@@ -115,11 +116,11 @@ def command(
     eps = None if clip is None else _number(clip)
     page = None if html is None else can_be_written(html)
     folder = None if out is None else _folder(out)
-    if survey:
-        from byhand.cli.survey import tell
-        from byhand.surveys import survey as survey_texts
+    found: Scored | Survey
+    with scoring() as progress:
+        if survey:
+            from byhand.surveys import survey as survey_texts
 
-        with scoring() as progress:
             found = survey_texts(
                 model,
                 texts or None,
@@ -129,23 +130,21 @@ def command(
                 device=device,
                 progress=progress,
             )
-        return tell(found, page, folder, as_json)
-    from byhand.likelihoods import score
+        else:
+            from byhand.likelihoods import score
 
-    with scoring() as progress:
-        scored = score(
-            model,
-            texts or None,
-            against=against,
-            digits=chosen.digits,
-            float=chosen.float,
-            device=device,
-            clip=eps,
-            progress=progress,
-        )
-    _write(scored, page, folder)
-    _show(scored, as_json)
-    return FINE if scored.answered else NO
+            found = score(
+                model,
+                texts or None,
+                against=against,
+                digits=chosen.digits,
+                float=chosen.float,
+                device=device,
+                clip=eps,
+                progress=progress,
+            )
+    _tell(found, page, folder, as_json)
+    return FINE if found.answered else NO
 
 
 def _number(said: str) -> float:
@@ -168,26 +167,22 @@ def _folder(said: str) -> Path:
     return place
 
 
-def _show(scored: Scored, as_json: bool) -> None:
-    if as_json:
-        from byhand.document.media.json.score import write_json
-
-        write_json(scored, sys.stdout)
-        return
+def _tell(found: Scored | Survey, page: Path | None, folder: Path | None, as_json: bool) -> None:
+    """Writes the page, and the folder, and says where they are; then shows the report."""
     from byhand.cli.printing import print_parts
-    from byhand.document.compose.score import report
-
-    print_parts(report(scored))
-
-
-def _write(scored: Scored, page: Path | None, folder: Path | None) -> None:
-    """Writes the page, and the folder, and says where they are."""
-    from byhand.document.score import save, score_page
+    from byhand.document.reports import report_of
     from byhand.drafts import write_whole
 
+    report = report_of(found)
+    written = []
     if page is not None:
-        write_whole(page, score_page(scored).encode())
-        talk(_("the report is in {file}").format(file=page))
+        write_whole(page, report.page().encode())
+        written.append(page)
     if folder is not None:
-        file, _data = save(scored, folder)
+        written.append(report.save(folder))
+    for file in written:
         talk(_("the report is in {file}").format(file=file))
+    if as_json:
+        report.write_json(sys.stdout)
+    else:
+        print_parts(report.parts())

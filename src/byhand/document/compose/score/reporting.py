@@ -16,7 +16,7 @@ from byhand.document.compose.score.saying import (
     standing_word,
     true_value,
 )
-from byhand.document.parts import Column, Grid, LeftOut, Part, Section, Stage, Title
+from byhand.document.parts import Column, Grid, LeftOut, Part, Section, Title
 from byhand.language import _
 from byhand.scoring.scored import Against, Scored, ScoredToken
 from byhand.scoring.standings import SPREADS, STANDINGS, Standings
@@ -24,14 +24,6 @@ from byhand.scoring.summaries import QUANTILES, Summary
 
 SHOWN, SHOWN_ON_PAGE = 40, 400  # tokens that are listed one by one
 SHOWN_QUANTILES = (0, 2, 4)  # places in QUANTILES
-
-
-def report(scored: Scored) -> Iterator[Part]:
-    """The report for a terminal: no plots."""
-    yield title(scored)
-    for section in sections(scored, drawn=False):
-        yield Stage(section.title, section.about)
-        yield from section.parts
 
 
 def title(scored: Scored) -> Title:

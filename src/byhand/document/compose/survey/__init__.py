@@ -1,5 +1,5 @@
 """A survey as a report: other tokens than the true one, margins, errors by position and layer."""
 
-from byhand.document.compose.survey.reporting import report, sections, title
+from byhand.document.compose.survey.reporting import sections, title
 
-__all__ = ["report", "sections", "title"]
+__all__ = ["sections", "title"]

@@ -12,18 +12,10 @@ from byhand.document.compose.survey.plots import (
     plots_of_margins,
     plots_of_positions,
 )
-from byhand.document.parts import Column, Finding, Grid, Part, Section, Stage, Title
+from byhand.document.parts import Column, Finding, Grid, Part, Section, Title
 from byhand.language import _
 from byhand.scoring.flips import Bin, Flips
 from byhand.scoring.survey import QUANTILES, SMALL, Effects, Layer, Survey
-
-
-def report(survey: Survey) -> Iterator[Part]:
-    """The report for a terminal: no plots."""
-    yield title(survey)
-    for section in sections(survey, drawn=False):
-        yield Stage(section.title, section.about)
-        yield from section.parts
 
 
 def title(survey: Survey) -> Title:
