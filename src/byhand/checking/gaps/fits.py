@@ -49,7 +49,9 @@ def fit(search: Search, scene: Scene, knobs: Iterable[Knob], share: float = 1.0)
             break
         if (start := _turned(search, scene, knob)) is not None:
             starts.append(start)
-    starts.sort(key=lambda start: -start.promise)
+    # Knobs that turn the same number promise the same, up to the last digits of a machine's floats:
+    # rounded, they stay in the order in which they were given.
+    starts.sort(key=lambda start: -round(start.promise, 6))
     for start in starts[:MOST]:
         if start.promise >= SOME:
             _settle(search, scene, start)

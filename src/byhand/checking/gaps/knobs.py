@@ -96,17 +96,6 @@ def _times_input(role: str) -> Turn:
 
 
 def _factors(scene: Scene) -> Iterator[Knob]:
-    scaled = _("it follows if {at} is {value} times as large; the model takes it as it is")
-    change = _("look for a factor of {value} at {at}, or for one that is left out there")
-    for endings in (
-        (".attn.scores",), (".attn.v",), (".attn.norm.out",),
-        (".mlp.norm.out",), (".attn.norm.normalized",), (".mlp.norm.normalized",), (".mlp.hidden",),
-        (".mlp.gate",), (".mlp.act",), ("embed.token",), ("embed.position",),
-        ("final.norm.out",), ("logits",),
-    ):  # fmt: skip
-        steps = scene.named(*endings)
-        if steps:
-            yield Knob("factor", scaled, change, _times, steps)
     for name in ("attn", "mlp"):
         adds = tuple(step for step in scene.of("add") if step.address.endswith(f"{name}.add"))
         if not adds:
@@ -128,6 +117,17 @@ def _factors(scene: Scene) -> Iterator[Knob]:
             _("look for a factor of {value} on the residual stream"),
             _times_input("x"), adds, words=told,
         )  # fmt: skip
+    scaled = _("it follows if {at} is {value} times as large; the model takes it as it is")
+    change = _("look for a factor of {value} at {at}, or for one that is left out there")
+    for endings in (
+        (".attn.scores",), (".attn.v",), (".attn.norm.out",),
+        (".mlp.norm.out",), (".attn.norm.normalized",), (".mlp.norm.normalized",), (".mlp.hidden",),
+        (".mlp.gate",), (".mlp.act",), ("embed.token",), ("embed.position",),
+        ("final.norm.out",), ("logits",),
+    ):  # fmt: skip
+        steps = scene.named(*endings)
+        if steps:
+            yield Knob("factor", scaled, change, _times, steps)
 
 
 def _biases(scene: Scene) -> Iterator[Knob]:
