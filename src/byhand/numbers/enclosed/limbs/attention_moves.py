@@ -78,7 +78,7 @@ class Attended:
 def attention_moves(apart: Array, sizes: AttentionSizes, at: Attended) -> Array:
     """A bound of how far each row of attention's answer moves; `apart` is ζ."""
     engine: Any = engine_of(apart)
-    if at.k.shape[1] + at.k.width + sizes.deep > LONGEST:
+    if at.k.shape[1] + max(at.k.width, at.v.width) + sizes.deep > LONGEST:
         return apart + np.inf
     with np.errstate(invalid="ignore", over="ignore"):  # of unknown rows, which become infinite
         kind = getattr(at.shares, "slopes", Slopes)  # shares on a GPU have kernels for it
@@ -95,7 +95,7 @@ class Slopes:
         self.engine, self.apart, self.sizes, self.at = engine, apart, sizes, at
         self.group = at.q.shape[0] // at.k.shape[0]
         self.keys = at.k.shape[1]
-        self.e = (self.keys + at.k.width + sizes.deep) * 2.0**-49
+        self.e = (self.keys + max(at.k.width, at.v.width) + sizes.deep) * 2.0**-49
         self.short = self.keys <= SHORT
         self.q = at.q.approx
         self.k, self.v = (repeated(engine, part.approx, self.group) for part in (at.k, at.v))
