@@ -44,9 +44,9 @@ def bare(layers: int, d: int = 24) -> ModelSpec:
 
 
 def narrow(layers: int, d: int = 8) -> ModelSpec:
-    """Values narrower than queries."""
+    """Values narrower than queries, and relu²."""
     attention = AttentionSpec(heads=2, d_head=4, kv_heads=1, scale=over_root(4), d_value=3)
-    block = BlockSpec(attention, MlpSpec(9, "relu"), RMSNORM, LAYERNORM)
+    block = BlockSpec(attention, MlpSpec(9, "relu2"), RMSNORM, LAYERNORM)
     return ModelSpec("narrow", 12, d, 64, (block,) * layers, final_norm=RMSNORM)
 
 

@@ -39,7 +39,8 @@ ROUGH = 2.0**-26  # covers 2^20 roundings of 2^-52 in a row
 NEAR_ZERO = 2.0**-10
 BEYOND = 64.0  # from there on slopes are 0 or 1 but for 10^-20
 
-# The largest slope of each activation, rounded up: |f(x) - f(y)| <= slope·|x - y|.
+# The largest slope of each activation, rounded up: |f(x) - f(y)| <= slope·|x - y|.  That of relu2
+# grows: on what lies around a number it is at most the slope there and what this is off by.
 SLOPES = {
     "relu": 1.0, "gelu": 1.1290, "gelu_tanh": 1.1291, "gelu_fast": 1.1291, "gelu_bloom": 1.1291,
     "silu": 1.0999, "quick_gelu": 1.0999, "sigmoid": 0.25, "tanh": 1.0, "identity": 1.0,
@@ -138,7 +139,8 @@ def _slopes_of_units(
     near, off = slopes_near(kind, hidden.approx, made.approx, _off(made), reach)
     if up is not None:
         higher, more = up.approx, apart[:, None] * sizes.rows[1] + _off(up)
-        values, away = made.approx, _off(made) + SLOPES[kind] * reach
+        steepest = SLOPES.get(kind, abs(near) + off)
+        values, away = made.approx, _off(made) + steepest * reach
         off = engine.concatenate([abs(higher) * off + more * (abs(near) + off), away], 1)
         near = engine.concatenate([higher * near, values], 1)
     return near * sizes.units, (off + abs(near) * ROUGH) * sizes.units
@@ -175,6 +177,8 @@ def slopes_near(
         return 0.0 * x, 0.0 * x + SLOPES[kind]
     small = abs(x) < NEAR_ZERO
     share = engine.clip(made / engine.where(small, 1.0 + 0.0 * x, x), 0.0, 1.0)
+    if kind == "relu2":  # 2·relu, whose own slope is at most 2
+        return 2.0 * engine.clip(x, 0.0, None), 2.0 * reach + ROUGH * abs(x)
     share = engine.where(small, 0.5 + 0.0 * x, share)
     at = engine.clip(x, -BEYOND, BEYOND)
     rise = _rise(kind, at)
