@@ -50,7 +50,7 @@ import numpy as np
 
 from byhand.numbers.enclosed.limbs.attention_sizes import AttentionSizes, repeated
 from byhand.numbers.enclosed.limbs.engine import Array, engine_of
-from byhand.numbers.enclosed.limbs.moves import ROUGH
+from byhand.numbers.enclosed.limbs.moves import ROUGH, with_least
 from byhand.numbers.enclosed.limbs.radii import growth, largest, length
 from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed
 
@@ -82,7 +82,7 @@ def attention_moves(apart: Array, sizes: AttentionSizes, at: Attended) -> Array:
         return apart + np.inf
     with np.errstate(invalid="ignore", over="ignore"):  # of unknown rows, which become infinite
         kind = getattr(at.shares, "slopes", Slopes)  # shares on a GPU have kernels for it
-        found = kind(engine, apart, sizes, at).moves()
+        found = with_least(kind(engine, apart, sizes, at).moves(), largest(apart))
     return engine.where(found == found, found, np.inf)
 
 

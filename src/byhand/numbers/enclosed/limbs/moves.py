@@ -36,6 +36,7 @@ from byhand.numbers.enclosed.limbs.values import Enclosed
 from byhand.numbers.enclosed.limbs.weights import Weight
 
 ROUGH = 2.0**-26  # covers 2^20 roundings of 2^-52 in a row
+LEAST = 2.0**-500  # above the roots of all squares that may have been lost below the smallest float
 NEAR_ZERO = 2.0**-10
 BEYOND = 64.0  # from there on slopes are 0 or 1 but for 10^-20
 
@@ -91,6 +92,11 @@ def normalized_moves(x: Enclosed, divisor: Enclosed) -> Array:
     return over(x.ball, less(below, over(x.ball, root_below(x.width))))
 
 
+def with_least(moved: Array, apart: Array) -> Array:
+    """The bounds and LEAST, but where nothing is apart: slopes are roots of sums of squares."""
+    return moved + LEAST * (apart > 0)
+
+
 # ------------------------------------------------------------------ the MLP
 
 
@@ -127,7 +133,7 @@ def mlp_moves(
     """A bound of how far each row of an MLP's answer moves; `apart` is ζ, `made` is f(hidden)."""
     with np.errstate(invalid="ignore", over="ignore"):  # of unknown rows, which become infinite
         near, off = _slopes_of_units(apart, sizes, kind, hidden, made, up)
-        return times(_largest_of_form(sizes.coherence, near, off), apart)
+        return with_least(times(_largest_of_form(sizes.coherence, near, off), apart), apart)
 
 
 def _slopes_of_units(
@@ -171,14 +177,14 @@ def slopes_near(
     engine: Any = engine_of(x)
     if kind == "relu":
         return 1.0 * (x > 0), 1.0 * (abs(x) <= reach * (1 + ROUGH))
+    if kind == "relu2":  # 2·relu, whose own slope is at most 2
+        return 2.0 * engine.clip(x, 0.0, None), 2.0 * reach + ROUGH * abs(x)
     if kind == "identity":
         return 0.0 * x + 1.0, 0.0 * x
     if kind not in NEARLY:
         return 0.0 * x, 0.0 * x + SLOPES[kind]
     small = abs(x) < NEAR_ZERO
     share = engine.clip(made / engine.where(small, 1.0 + 0.0 * x, x), 0.0, 1.0)
-    if kind == "relu2":  # 2·relu, whose own slope is at most 2
-        return 2.0 * engine.clip(x, 0.0, None), 2.0 * reach + ROUGH * abs(x)
     share = engine.where(small, 0.5 + 0.0 * x, share)
     at = engine.clip(x, -BEYOND, BEYOND)
     rise = _rise(kind, at)
