@@ -192,7 +192,7 @@ class Simple(Heads):
 
 def attention_case(drawn: Drawn, count: Count, samples: int, *, turning: bool, short: bool) -> None:
     """One attention, some positions, and so many moves of all of them; one answer is looked at."""
-    simple = drawn.yes(0.4)
+    simple = drawn.yes(0.6)
     positions = drawn.whole(1, 3 if simple else 4)
     if simple:
         heads: Heads = Simple(drawn, turning=turning)

@@ -170,8 +170,10 @@ def direction(rows: Any) -> Any:
 def roughly_known(drawn: Drawn, row: Sequence[arb]) -> tuple[Any, Any]:
     """Floats near the balls and their radii; now and then far wider than rounding makes them."""
     middles, off = near(row, (len(row),))
-    if drawn.yes(0.3):
-        more = np.abs(middles) * 10.0 ** drawn.random.uniform(-15, 0.6)
+    if drawn.yes(0.4):
+        power = drawn.one_of((drawn.random.uniform(-15, -1), drawn.random.uniform(-1, 0.5)))
+        least = drawn.one_of((0.0, 0.0, 1e-9, 1e-2))
+        more = np.maximum(np.abs(middles), least) * 10.0**power
         shift = more * drawn.random.uniform(-1, 1, len(row))
         middles, off = middles + shift, (off + more * (1 + 1e-9)) * (1 + 1e-9)
     return middles, off

@@ -41,7 +41,7 @@ class Mlp:
 
 def mlp_case(drawn: Drawn, count: Count, samples: int) -> None:
     """A random MLP, moved along its steepest way; or one whose slopes at the point are simple."""
-    if drawn.yes(0.3):
+    if drawn.yes(0.5):
         given, steepest = simple_mlp(drawn), False
     else:
         given, steepest = random_mlp(drawn), True
@@ -80,12 +80,12 @@ def random_mlp(drawn: Drawn) -> Mlp:
     ]
     biases = [drawn.floats(units, size=drawn.one_of((1e-3, 1.0, 5.0))) for _side in sides]
     out = Side(drawn.floats(wide, units, size=drawn.size()), None, False, layout)
-    kind = drawn.one_of(KINDS)
+    kind = drawn.one_of(("relu", *KINDS))
     return Mlp(kind, sides, biases, out, drawn.point(1, width), drawn.apart(1))
 
 
 def simple_mlp(drawn: Drawn) -> Mlp:
-    """Each matrix reads numbers of its own, many of them 0, so that second slopes alone may count."""
+    """Each matrix reads numbers of its own, many of them 0, so that second slopes alone count."""
     units, parts = drawn.whole(1, 2), 1 + drawn.yes(0.7)
     sizes = [drawn.one_of((1.0, 1.0, 2.0**-40)) for _part in range(parts)]
     sides, z = [], []

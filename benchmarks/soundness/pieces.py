@@ -80,6 +80,7 @@ def slope_case(drawn: Drawn, count: Count, samples: int) -> None:
     kind = drawn.one_of(KINDS)
     x = drawn.random.standard_normal(samples) * 10.0 ** drawn.random.uniform(-8, 2.5, samples)
     edges = np.array([0.0, 2.0**-10, -(2.0**-10), 64.0, -64.0, 2.0**-11, 1.0, -1.3])
+    edges = drawn.random.permutation(edges)[:samples]
     x[: edges.size] = edges * (1 + drawn.random.standard_normal(edges.size) * 1e-12)
     reach = 10.0 ** drawn.random.uniform(-20, 1.5, samples)
     values, off = near([activation(kind, one) for one in balls(x)], x.shape)
@@ -119,7 +120,7 @@ def factor_case(drawn: Drawn, count: Count, samples: int) -> None:
         return
     ways = drawn.random.standard_normal((samples, w.shape[1]))
     extreme = np.linalg.svd(np.vstack([w, found]))[2]
-    ways[: len(extreme)] = extreme
+    ways = drawn.random.permutation(np.vstack([extreme, ways]))[:samples]
     left, right = matrix(w), matrix(found)
     for way in ways:
         one, other = length(_times(left, way)), length(_times(right, way))

@@ -22,7 +22,7 @@ SAMPLES = 20_000 if LONG else 2_000
 
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_no_sample_lies_beyond_its_bound(rule: str) -> None:
-    count = samples_of(rule, SAMPLES, seed=3, each=8)
+    count = samples_of(rule, SAMPLES, seed=3, each=4)
     assert not count.missed, count.first
     assert count.open == 0
     assert count.samples - count.endless > SAMPLES / 2
