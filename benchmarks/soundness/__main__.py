@@ -14,38 +14,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
-import numpy as np
-
 from benchmarks.soundness.counts import HEAD, Count
-from benchmarks.soundness.drawn import Drawn
 from benchmarks.soundness.engines import compared, texts_of
-from benchmarks.soundness.passes import displaced_case, pass_case
+from benchmarks.soundness.passes import PASSES, passes_of
 from benchmarks.soundness.rules import RULES, samples_of
 from byhand.evaluate import Admitted
 from byhand.models import open_model
 from byhand.numbers.enclosed.limbs.operations import Limbs
 
 RECORD = Path(__file__).parents[2] / "docs" / "proven-soundness.json"
-PASSES: dict[str, Callable[[Drawn, Count], bool]] = {
-    "whole passes": pass_case,
-    "whole passes from the rim of a stream": displaced_case,
-}
-
-
-def passes_of(name: str, wanted: int, seed: int) -> tuple[Count, int]:
-    """So many whole passes that have sublayers along the stream, and how many there were."""
-    count, done, number = Count(name), 0, 0
-    while done < wanted:
-        before = count.missed
-        done += PASSES[name](Drawn(np.random.default_rng((seed, number))), count)
-        if count.missed > before:
-            count.first[-1] = f"pass {number} of seed {seed}: {count.first[-1]}"
-        number += 1
-    return count, done
 
 
 def checkpoints(folders: list[str]) -> Iterator[tuple[Count, str]]:

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 
 import flint
@@ -31,19 +32,29 @@ STANDING, PREDICTION = "src/byhand/numbers/standing.py", LIMBS + "prediction.py"
 SPECTRAL, MODULI = LIMBS + "spectral.py", LIMBS + "moduli.py"
 ENCLOSED = "tests/numbers/enclosed/"
 RULES_TEST = ENCLOSED + "test_rules_against_arb.py"
+NEARLY_MET = ENCLOSED + "test_attention_nearly_met.py"
+RIM_TEST = ENCLOSED + "test_passes_from_the_rim.py"
 SLOPES = (
-    ENCLOSED + "test_slopes_at_the_point.py", ENCLOSED + "test_saturated_attention.py",
+    NEARLY_MET, ENCLOSED + "test_slopes_at_the_point.py", ENCLOSED + "test_saturated_attention.py",
     ENCLOSED + "test_stream_passes.py", RULES_TEST,
 )  # fmt: skip
 TESTS = {
-    MOVES: SLOPES, ATTENTION: SLOPES, SIZES: SLOPES, METRICS: SLOPES, POINTS: SLOPES[2:],
-    STREAM: SLOPES[2:], KEPT: ("tests/test_bounds_file.py",), FILE: ("tests/test_bounds_file.py",),
-    STANDING: ("tests/test_standings.py", SLOPES[3]),
-    PREDICTION: ("tests/numbers/test_logprobs.py", "tests/test_standings.py", SLOPES[3]),
-    SPECTRAL: (ENCLOSED + "test_spectral.py", *SLOPES), MODULI: (ENCLOSED + "test_residues.py",),
-}  # fmt: skip
+    MOVES: SLOPES,
+    ATTENTION: SLOPES,
+    SIZES: SLOPES,
+    METRICS: SLOPES,
+    POINTS: (SLOPES[3], RIM_TEST),
+    STREAM: (SLOPES[3], RIM_TEST),
+    KEPT: ("tests/test_bounds_file.py",),
+    FILE: ("tests/test_bounds_file.py",),
+    STANDING: ("tests/test_standings.py", RULES_TEST),
+    PREDICTION: ("tests/numbers/test_logprobs.py", "tests/test_standings.py", RULES_TEST),
+    SPECTRAL: (ENCLOSED + "test_spectral.py", *SLOPES),
+    MODULI: (ENCLOSED + "test_residues.py",),
+}
 LOADED = flint, np  # once for all mutants
 SAMPLES = 2_000  # of each rule, as that test has
+USUAL = ("from the rim of a stream", 12), ("from tokens", 3)
 PATIENCE = 300  # seconds, after which a mutant counts as one that hangs
 
 
@@ -298,16 +309,15 @@ def verdict(mutant: Mutant, copy: Path, tests: tuple[str, ...]) -> str:
         return f"the text is there {source.count(mutant.right)} times"
     path.write_text(source.replace(mutant.right, mutant.wrong), "utf-8")
     try:
-        broken = _broken_rule(copy) if RULES_TEST in tests else None
-        return broken or _failing(copy, [test for test in tests if test != RULES_TEST])
+        return _broken(copy, tests) or _failing(copy, tests)
     finally:
         path.write_text(source, "utf-8")
 
 
-def _broken_rule(copy: Path) -> str | None:
+def _broken(copy: Path, tests: Sequence[str]) -> str | None:
     """The first rule that is broken, in a process that has loaded nothing of byhand before.
 
-    It does what the test of rules against Arb does, and is there at once.
+    It does what the tests against Arb do, and is there at once.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -318,10 +328,20 @@ def _broken_rule(copy: Path) -> str | None:
             for name in [name for name in sys.modules if name.startswith("benchmarks")]:
                 del sys.modules[name]
             rules = import_module("benchmarks.soundness.rules")
-            for rule in rules.RULES:
-                count = rules.samples_of(rule, SAMPLES, seed=3, each=4)
+            passes = import_module("benchmarks.soundness.passes")
+            counts = (
+                rules.samples_of(rule, SAMPLES, seed=3, each=4)
+                for rule in rules.RULES
+                if RULES_TEST in tests
+            )
+            more = (
+                passes.passes_of(name, count, seed=4)[0]
+                for name, count in USUAL
+                if RIM_TEST in tests
+            )
+            for count in chain(counts, more):
                 if count.missed:
-                    said = f"{rule}: {count.missed} of {count.samples} missed"
+                    said = f"{count.rule}: {count.missed} of {count.samples} missed"
                     break
         except Exception as error:  # whatever a mutant does
             said = f"{type(error).__name__}: {error}"

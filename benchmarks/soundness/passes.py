@@ -6,6 +6,7 @@ or of very different ones in one model; words may have equal rows, and texts the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -220,7 +221,7 @@ def check_next(count: Count, steps: Any, oracle: ArbPass) -> None:
 # ------------------------------------------------------------------ from the rim of a ball
 
 
-def displaced_case(drawn: Drawn, count: Count, texts: int = 4) -> bool:
+def displaced_case(drawn: Drawn, count: Count, texts: int = 2) -> bool:
     """A pass from a stream that is known within balls: the true one stands at their rims."""
     given = model(drawn)
     plan = given.plan()
@@ -249,9 +250,9 @@ def displaced_case(drawn: Drawn, count: Count, texts: int = 4) -> bool:
     steps = run.along(part, asked, None, lasting=True)
     for text in range(texts):
         away = drawn.random.standard_normal(shape)
-        if text % 2:
+        if text % 2 and drawn.yes(0.7):
             away = away * (np.arange(shape[0]) == drawn.whole(0, shape[0] - 1))[:, None]
-        if text % 4 == 2:
+        elif text % 2:
             away = -middle
         lengths = np.linalg.norm(away, axis=1, keepdims=True)
         away = away / np.where(lengths > 0, lengths, 1.0) * balls[:, None] * RIM
@@ -283,3 +284,23 @@ def _used(found: Enclosure, real: arb) -> float:
     with ctx.workprec(200):
         mid, rad = (arb(fmpq(x.numerator, x.denominator)) for x in (found.mid, found.rad))
         return float(abs(real - mid) / rad)
+
+
+# ------------------------------------------------------------------ many of them
+
+PASSES: dict[str, Callable[[Drawn, Count], bool]] = {
+    "from tokens": pass_case,
+    "from the rim of a stream": displaced_case,
+}
+
+
+def passes_of(name: str, wanted: int, seed: int) -> tuple[Count, int]:
+    """So many whole passes that have sublayers along the stream, and how many there were."""
+    count, done, number = Count(f"whole passes {name}"), 0, 0
+    while done < wanted:
+        before = count.missed
+        done += PASSES[name](Drawn(np.random.default_rng((seed, number))), count)
+        if count.missed > before:
+            count.first[-1] = f"pass {number} of seed {seed}: {count.first[-1]}"
+        number += 1
+    return count, done

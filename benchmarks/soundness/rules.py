@@ -37,7 +37,7 @@ RULES: dict[str, Case] = {
 }
 
 
-def samples_of(rule: str, samples: int, *, seed: int, each: int = 60) -> Count:
+def samples_of(rule: str, samples: int, *, seed: int, each: int = 100) -> Count:
     """At least so many samples of a rule, `each` of one case.
 
     A case whose truth is not known well enough to tell is done again with more bits.
