@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +122,92 @@ def test_numbers_can_be_noted_beside_bounds(folder: Path) -> None:
     with kept_bounds(folder) as kept:
         assert kept is not None
         assert kept.noted("bits 6") == 104
+
+
+# ------------------------------------------------------------------ harm
+
+
+def _sealed(folder: Path) -> tuple[Path, bytes, list[float]]:
+    """The file of a checkpoint, what is in it, and the bounds."""
+    with kept_bounds(folder):
+        right = norms(weight())
+    path = folder / ".byhand-bounds"
+    return path, path.read_bytes(), right
+
+
+@pytest.mark.filterwarnings("ignore::byhand.bounds_file.IgnoredBounds")
+def test_no_byte_can_be_changed_and_no_end_cut_off(folder: Path) -> None:
+    path, data, right = _sealed(folder)
+    random = np.random.default_rng(1)
+    places = [0, 15, 16, 47, 48, len(data) - 1, *random.integers(0, len(data), 30).tolist()]
+    for place in places:
+        harmed = [data[:place] + bytes([data[place] ^ 1 << int(random.integers(8))])
+                  + data[place + 1 :], data[:place]]  # fmt: skip
+        for one in harmed:
+            path.write_bytes(one)
+            assert norms_with(folder) == (0, right)
+            path.write_bytes(data)
+    assert norms_with(folder)[0] > 0
+
+
+@pytest.mark.filterwarnings("ignore::byhand.bounds_file.IgnoredBounds")
+@pytest.mark.parametrize("secret", [b"", b"short", b"0" * 31])
+def test_a_secret_that_everybody_can_guess_seals_nothing(folder: Path, secret: bytes) -> None:
+    path, data, right = _sealed(folder)
+    rest = data[48:]
+    mine = bounds_file.user_folder() / "secret"
+    for made in (secret, b""):
+        path.write_bytes(data[:16] + bounds_file._seal(made, rest) + rest)
+        mine.write_bytes(secret)
+        assert norms_with(folder) == (0, right)
+
+
+def test_files_may_be_swapped_between_checkpoints_and_weights_replaced(folder: Path) -> None:
+    path, data, right = _sealed(folder)
+    other = folder.parent / "other"
+    other.mkdir()
+    with kept_bounds(other):
+        norms(weight(3 * DATA))
+    (other / ".byhand-bounds").replace(path)
+    assert norms_with(folder)[1] == right
+    path.write_bytes(data)
+    for changed in (2 * DATA, DATA.T.copy(), DATA[::-1].copy(), DATA.astype(np.float64) * 2):
+        with kept_bounds(folder):
+            found = weight(changed).norm("in_out")
+        assert found >= np.linalg.norm(changed.astype(float), 2)
+    last = DATA.copy()
+    last[-1, -1] = 1e6
+    with kept_bounds(folder):
+        assert weight(last).norm("in_out") >= 1e6
+        assert weight(last).largest == 1e6
+
+
+def test_a_gain_of_another_sign_or_with_1_added_has_bounds_of_its_own(folder: Path) -> None:
+    gain = read_weight(np.full(20, -0.5, np.float32))
+    with kept_bounds(folder):
+        one, other = (weight().norm("in_out", gain=each) for each in (gain, gain.plus_one))
+        assert weight().norm("in_out", gain=read_weight(np.full(20, 8.0, np.float32))) > 10 * one
+    with kept_bounds(folder):
+        again = read_weight(np.full(20, -0.5, np.float32))
+        assert weight().norm("in_out", gain=again.plus_one) == other
+
+
+def test_bounds_of_a_gpu_are_those_of_its_own_code() -> None:
+    names = {path.name for path in bounds.sources()}
+    assert {"spectral.py", "metrics.py", "tensor_engine.py", "residues.py"} <= names
+
+
+def test_those_who_write_at_once_leave_a_whole_file_and_one_secret(folder: Path) -> None:
+    def work(number: int) -> None:
+        kept = bounds.KeptBounds()
+        kept.note("bits", number)
+        assert bounds_file.write(kept, bounds_file.places_of(folder)) is not None
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(40)))
+    with kept_bounds(folder) as kept:
+        assert kept is not None
+        assert kept.noted("bits") in range(40)
+    left = {path.name for path in bounds_file.user_folder().iterdir()}
+    assert left == {"secret"}
+    assert {path.name for path in folder.iterdir()} == {".byhand-bounds"}

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from tempfile import mkstemp
 
 from byhand.drafts import write_whole
 from byhand.errors import ByhandError
@@ -130,9 +131,19 @@ def _secret(*, make: bool) -> bytes | None:
         return None
     with suppress(OSError, ByhandError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with suppress(FileExistsError):
-            place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(place, "wb") as file:
-                file.write(secrets.token_bytes(SEAL))
-        return path.read_bytes()
+        _make_secret(path)
+        found = path.read_bytes()
+        return found if len(found) >= SEAL else None
     return None
+
+
+def _make_secret(path: Path) -> None:
+    """A secret for this user, there as a whole or not at all; one that is there stays."""
+    place, draft = mkstemp(dir=path.parent, prefix=path.name)  # which its user alone may read
+    try:
+        with os.fdopen(place, "wb") as file:
+            file.write(secrets.token_bytes(SEAL))
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        os.unlink(draft)

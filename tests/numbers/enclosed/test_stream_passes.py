@@ -43,7 +43,14 @@ def bare(layers: int, d: int = 24) -> ModelSpec:
     return ModelSpec("bare", 40, d, 64, (block,) * layers, final_norm=LAYERNORM)
 
 
-SPECS: dict[str, Any] = {"gpt2": gpt2, "llama": llama, "neox": neox}
+def narrow(layers: int, d: int = 8) -> ModelSpec:
+    """Values narrower than queries, and relu²."""
+    attention = AttentionSpec(heads=2, d_head=4, kv_heads=1, scale=over_root(4), d_value=3)
+    block = BlockSpec(attention, MlpSpec(9, "relu2"), RMSNORM, LAYERNORM)
+    return ModelSpec("narrow", 12, d, 64, (block,) * layers, final_norm=RMSNORM)
+
+
+SPECS: dict[str, Any] = {"gpt2": gpt2, "llama": llama, "narrow": narrow, "neox": neox}
 
 
 def some(family: str, layers: int, length: int, seed: int = 0) -> tuple[Plan, Weights, Any]:

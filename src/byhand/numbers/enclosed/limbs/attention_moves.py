@@ -50,7 +50,7 @@ import numpy as np
 
 from byhand.numbers.enclosed.limbs.attention_sizes import AttentionSizes, repeated
 from byhand.numbers.enclosed.limbs.engine import Array, engine_of
-from byhand.numbers.enclosed.limbs.moves import ROUGH
+from byhand.numbers.enclosed.limbs.moves import ROUGH, with_least
 from byhand.numbers.enclosed.limbs.radii import growth, largest, length
 from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed
 
@@ -78,11 +78,11 @@ class Attended:
 def attention_moves(apart: Array, sizes: AttentionSizes, at: Attended) -> Array:
     """A bound of how far each row of attention's answer moves; `apart` is ζ."""
     engine: Any = engine_of(apart)
-    if at.k.shape[1] + at.k.width + sizes.deep > LONGEST:
+    if at.k.shape[1] + max(at.k.width, at.v.width) + sizes.deep > LONGEST:
         return apart + np.inf
     with np.errstate(invalid="ignore", over="ignore"):  # of unknown rows, which become infinite
         kind = getattr(at.shares, "slopes", Slopes)  # shares on a GPU have kernels for it
-        found = kind(engine, apart, sizes, at).moves()
+        found = with_least(kind(engine, apart, sizes, at).moves(), largest(apart))
     return engine.where(found == found, found, np.inf)
 
 
@@ -95,7 +95,7 @@ class Slopes:
         self.engine, self.apart, self.sizes, self.at = engine, apart, sizes, at
         self.group = at.q.shape[0] // at.k.shape[0]
         self.keys = at.k.shape[1]
-        self.e = (self.keys + at.k.width + sizes.deep) * 2.0**-49
+        self.e = (self.keys + max(at.k.width, at.v.width) + sizes.deep) * 2.0**-49
         self.short = self.keys <= SHORT
         self.q = at.q.approx
         self.k, self.v = (repeated(engine, part.approx, self.group) for part in (at.k, at.v))
@@ -119,11 +119,18 @@ class Slopes:
 
     def _rough(self, array: Array) -> Rough:
         """The array (head, …) in few digits, the largest entry of each head 1."""
-        flat = abs(array).reshape(array.shape[0], -1)
-        size = largest(flat)
+        flat = array.reshape(array.shape[0], -1)
+        made = self._rough_rows(flat)
+        return Rough(made.data.reshape(array.shape), made.scale)
+
+    def _rough_rows(self, array: Array) -> Rough:
+        """The rows in few digits, the largest entry of each row 1.
+
+        So what float32 loses below its smallest numbers is far below the roundings of a row, too.
+        """
+        size = largest(abs(array))
         scale = self.engine.where(size > 0, size, 1.0)
-        data = self.engine.rough((array.reshape(flat.shape) / scale[:, None]).reshape(array.shape))
-        return Rough(data, scale)
+        return Rough(self.engine.rough(array / scale[..., None]), scale)
 
     @cached_property
     def _turns(self) -> Array:
@@ -246,14 +253,14 @@ class Slopes:
             own = length(self.q @ keys.swapaxes(1, 2)) + beside
             return own[..., None] + 0.0 * self.most
         heads, queries, width = self.q.shape
-        keys, rows = self._rough(sizes.key), self._rough(self.q)
+        keys, rows = self._rough(sizes.key), self._rough_rows(self.q)
         back = keys.data[:, None] @ self._turns.swapaxes(1, 2)  # (kv_head, key, d, d): S·R_sᵀ
         rows_of = rows.data.reshape(-1, 1, self.group * queries, width).swapaxes(2, 3)
         own = _lengths(engine, (back @ rows_of).swapaxes(2, 3))  # (kv_head, key, group·query)
         own = own.reshape(-1, self.keys, self.group, queries).swapaxes(1, 3)
         own = own.swapaxes(1, 2).reshape(heads, queries, self.keys)
-        scale = repeated(engine, keys.scale, self.group) * rows.scale
-        own = own * scale[:, None, None]
+        scale = repeated(engine, keys.scale, self.group)[:, None] * rows.scale
+        own = own * scale[..., None]
         beside = beside + self._rough_rounding * sizes.sizes[2][:, None] * at.stretch * self.long_q
         return own + beside[..., None]
 
@@ -318,7 +325,7 @@ class Slopes:
 
 @dataclass(frozen=True)
 class Rough:
-    """An array in few digits, each head to be multiplied by its scale."""
+    """An array in few digits, each head, or row, to be multiplied by its scale."""
 
     data: Array
     scale: Array

@@ -22,8 +22,8 @@ class AttentionSizes:
     values: Array  # (head, head): ‖(W_h·A_v)ᵀ(W_i·A_v)‖
     outputs: Array  # (head, head): the overlaps ω of the parts of the output matrix
     both: Array  # (head, head): ω·ω', with those of the queries
-    gram: Array  # (head, head, d_head, d_head): W_hᵀW_i
-    out: Array  # (head, d_head, d_head): S with ‖W·y‖ <= ‖S·y‖
+    gram: Array  # (head, head, d_value, d_value): W_hᵀW_i
+    out: Array  # (head, d_value, d_value): S with ‖W·y‖ <= ‖S·y‖
     query: Array  # (head, d_head, d_head): S with ‖A_qᵀ·y‖ <= ‖S·y‖
     key: Array  # (kv_head, d_head, d_head): likewise of A_k
     lengths: tuple[Array, Array, Array]  # Frobenius norms of A_q, A_k, A_v, for each head
@@ -75,7 +75,9 @@ def _sizes_of(out: Part, q: Part, k: Part, v: Part) -> AttentionSizes | None:
         engine.constant(place, whole), engine.constant(np.diag(np.array(own)), whole), through
     )
     outputs = overlaps(s_out, gram, of_outs, whole.shape[0])
-    of_queries = overlaps(s_query, _grams(q.matrix(), heads, width), sizes(queries), whole.shape[0])
+    of_queries = overlaps(
+        s_query, _grams(q.matrix(), heads, q.width), sizes(queries), whole.shape[0]
+    )
     return AttentionSizes(
         through * (1 + ROUGH), outputs, outputs * of_queries * (1 + ROUGH), gram,
         s_out, s_query, s_key,

@@ -52,9 +52,15 @@ class Unreadable(Exception):
 def code_version() -> str:
     """The hash of the sources that bounds are made by."""
     made = blake2b(digest_size=16)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sources():
         made.update(path.name.encode() + b"\0" + path.read_bytes())
     return made.hexdigest()
+
+
+def sources() -> list[Path]:
+    """The files that bounds are made by: arrays on a GPU have an engine of their own."""
+    here = Path(__file__).parent
+    return [path for folder in (here, here.parent / "gpu") for path in sorted(folder.glob("*.py"))]
 
 
 class KeptBounds:

@@ -36,10 +36,12 @@ from byhand.numbers.enclosed.limbs.values import Enclosed
 from byhand.numbers.enclosed.limbs.weights import Weight
 
 ROUGH = 2.0**-26  # covers 2^20 roundings of 2^-52 in a row
+LEAST = 2.0**-500  # above the roots of all squares that may have been lost below the smallest float
 NEAR_ZERO = 2.0**-10
 BEYOND = 64.0  # from there on slopes are 0 or 1 but for 10^-20
 
-# The largest slope of each activation, rounded up: |f(x) - f(y)| <= slope·|x - y|.
+# The largest slope of each activation, rounded up: |f(x) - f(y)| <= slope·|x - y|.  That of relu2
+# grows: on what lies around a number it is at most the slope there and what this is off by.
 SLOPES = {
     "relu": 1.0, "gelu": 1.1290, "gelu_tanh": 1.1291, "gelu_fast": 1.1291, "gelu_bloom": 1.1291,
     "silu": 1.0999, "quick_gelu": 1.0999, "sigmoid": 0.25, "tanh": 1.0, "identity": 1.0,
@@ -90,6 +92,11 @@ def normalized_moves(x: Enclosed, divisor: Enclosed) -> Array:
     return over(x.ball, less(below, over(x.ball, root_below(x.width))))
 
 
+def with_least(moved: Array, apart: Array) -> Array:
+    """The bounds and LEAST, but where nothing is apart: slopes are roots of sums of squares."""
+    return moved + LEAST * (apart > 0)
+
+
 # ------------------------------------------------------------------ the MLP
 
 
@@ -126,7 +133,7 @@ def mlp_moves(
     """A bound of how far each row of an MLP's answer moves; `apart` is ζ, `made` is f(hidden)."""
     with np.errstate(invalid="ignore", over="ignore"):  # of unknown rows, which become infinite
         near, off = _slopes_of_units(apart, sizes, kind, hidden, made, up)
-        return times(_largest_of_form(sizes.coherence, near, off), apart)
+        return with_least(times(_largest_of_form(sizes.coherence, near, off), apart), apart)
 
 
 def _slopes_of_units(
@@ -138,7 +145,8 @@ def _slopes_of_units(
     near, off = slopes_near(kind, hidden.approx, made.approx, _off(made), reach)
     if up is not None:
         higher, more = up.approx, apart[:, None] * sizes.rows[1] + _off(up)
-        values, away = made.approx, _off(made) + SLOPES[kind] * reach
+        steepest = SLOPES.get(kind, abs(near) + off)
+        values, away = made.approx, _off(made) + steepest * reach
         off = engine.concatenate([abs(higher) * off + more * (abs(near) + off), away], 1)
         near = engine.concatenate([higher * near, values], 1)
     return near * sizes.units, (off + abs(near) * ROUGH) * sizes.units
@@ -169,6 +177,8 @@ def slopes_near(
     engine: Any = engine_of(x)
     if kind == "relu":
         return 1.0 * (x > 0), 1.0 * (abs(x) <= reach * (1 + ROUGH))
+    if kind == "relu2":  # 2·relu, whose own slope is at most 2
+        return 2.0 * engine.clip(x, 0.0, None), 2.0 * reach + ROUGH * abs(x)
     if kind == "identity":
         return 0.0 * x + 1.0, 0.0 * x
     if kind not in NEARLY:

@@ -1,0 +1,1 @@
+"""Attempts to break the proofs: rules, passes and engines against the truth at high precision."""
