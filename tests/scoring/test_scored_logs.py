@@ -78,6 +78,15 @@ def test_a_log_of_something_else_is_said_and_no_dump_is_asked_for(
     )
 
 
+@pytest.mark.parametrize("low", [-9999.0, -3.4028234663852886e38, "-inf"])
+def test_what_stands_for_minus_infinity_counts_as_that(low: Any, tmp_path: Path) -> None:
+    found = scored(tmp_path, rows(lambda values: [low, *values[1:]]))
+    (against,) = found.against
+    assert against.summary.impossible == len(TEXTS)
+    assert against.summary.largest < 1e-5
+    assert "what stands for it" in findings(found)
+
+
 def test_a_temperature_is_seen_through_the_logits_of_the_model(tmp_path: Path) -> None:
     model = face.open_model("minigpt")
     scorer = Scorer(model, "float32")
