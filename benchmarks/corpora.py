@@ -1,15 +1,16 @@
 """A corpus of 2,000 texts on a Ray cluster of two nodes, with workers and drivers killed at random.
 
-    python -m benchmarks.corpora CHECKPOINT [KILLS]
+    python -m benchmarks.corpora CHECKPOINT [KILLS] [--record]
 
-First one process scores the corpus.  Then a cluster of two nodes on this machine does, of one core
-each.  At random times a worker is killed, then the driver, which is started again, KILLS times (10
-unless told otherwise).  Every text must be there once, and the files must hold the same bytes.  At
-last the time of one worker and of two is measured, without kills.
+First one process scores the corpus, then two, then a Ray node of one core on this machine, then two
+nodes.  At last a run on the two nodes is disturbed: at random times a worker is killed, then the
+driver, which is started again, KILLS times (10 unless told otherwise).  Every text must be there
+once, and all five folders must hold the same bytes.  `--record` writes it for docs/corpora.md.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -18,6 +19,8 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -27,8 +30,20 @@ import byhand
 from byhand.scoring.samples import Sample
 
 TEXTS, LENGTHS = 2_000, (8, 64)
-PAUSE = 1.0, 6.0  # seconds between two kills, at least and at most
+KILLS = 10  # of workers, and of drivers
+PAUSE = 0.3, 3.0  # seconds between two kills, at least and at most
+FOLDERS = ("one", "two", "node", "nodes", "ray")
+RECORD = Path(__file__).parent.parent / "docs" / "corpora.json"
 DRIVER = "from benchmarks.corpora import drive; import sys; drive(*sys.argv[1:])"
+
+
+@dataclass(frozen=True)
+class Fallen:
+    """What was killed in a run, and how long it took in all."""
+
+    workers: int
+    shards: list[int]  # that were there when each driver was killed
+    seconds: float
 
 
 def corpus(vocab: int) -> list[Sample]:
@@ -72,61 +87,93 @@ def kill(process: int) -> None:
         os.kill(process, signal.SIGKILL)
 
 
-def harassed(model: str, out: Path, on: str, kills: int) -> tuple[int, int, float]:
-    """The workers and drivers that were killed until the corpus was scored, and the seconds."""
+def fell(driver: subprocess.Popen[bytes]) -> None:
+    """Kills a driver, and waits until Ray has ended its workers."""
+    driver.kill()
+    driver.wait()
+    while workers():
+        time.sleep(0.1)
+
+
+def harassed(model: str, out: Path, on: str, kills: int) -> Fallen:
+    """The workers and drivers that were killed until the corpus was scored."""
     chance = random.Random(5)
     start = time.monotonic()
-    fallen = [0, 0]
+    killed_workers = 0
+    shards: list[int] = []
     driver = started(model, out, on)
     while driver.poll() is None or driver.returncode:
         if driver.poll() is not None:
             driver = started(model, out, on)
-        if sum(fallen) >= 2 * kills:
+        if len(shards) >= kills:
             driver.wait()
             continue
         time.sleep(chance.uniform(*PAUSE))
         there = workers()
-        if there and driver.poll() is None:
-            if fallen[0] <= fallen[1]:
-                kill(chance.choice(there))
-                fallen[0] += 1
-            else:
-                driver.kill()
-                driver.wait()
-                fallen[1] += 1
-                shards = len(list(out.glob("shard-*")))
-                print(f"  driver {fallen[1]} killed with {shards} shards written", flush=True)
-    return fallen[0], fallen[1], time.monotonic() - start
+        if not there or driver.poll() is not None:
+            continue
+        if killed_workers <= len(shards):
+            kill(chance.choice(there))
+            killed_workers += 1
+        else:
+            fell(driver)
+            shards.append(len(list(out.glob("shard-*"))))
+            print(f"  driver {len(shards)} killed with {shards[-1]} shards written", flush=True)
+    return Fallen(killed_workers, shards, time.monotonic() - start)
 
 
-def main(model: str, kills: int = 10) -> int:
-    """Prints what happened; 0 where every text is there once with the same bytes."""
+def measured(model: str, folder: Path, kills: int) -> tuple[dict[str, float], Fallen]:
+    """The seconds of each way to score the corpus, and what fell in the run with kills."""
     from ray.cluster_utils import Cluster
 
-    folder = Path(mkdtemp(prefix="corpora-"))
-    alone = timed(model, folder / "one", "1")
-    two = timed(model, folder / "two", "2")
-    print(
-        f"{TEXTS:,} texts of {model}: {alone:.1f} s in one process, {two:.1f} s in two", flush=True
-    )
+    seconds = {
+        "one process": timed(model, folder / "one", "1"),
+        "two processes": timed(model, folder / "two", "2"),
+    }
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
-        cluster.add_node(num_cpus=1)
         on = f"ray:{cluster.address}"
+        seconds["one node of Ray"] = timed(model, folder / "node", on)
+        cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        seconds["two nodes of Ray"] = timed(model, folder / "nodes", on)
+        for name, each in seconds.items():
+            print(f"{name}: {each:.1f} s", flush=True)
         fallen = harassed(model, folder / "ray", on, kills)
-        print("killed: {} workers, {} drivers; {:.0f} s in all".format(*fallen))
-        quiet = timed(model, folder / "quiet", on)
-        print(f"two nodes, nobody killed: {quiet:.1f} s")
     finally:
         cluster.shutdown()
-    scored = {name: byhand.open_scores(folder / name) for name in ("one", "two", "ray", "quiet")}
+    return seconds, fallen
+
+
+def main(model: str, kills: int, record: bool) -> int:
+    """Prints what happened; 0 where every text is there once with the same bytes."""
+    folder = Path(mkdtemp(prefix="corpora-"))
+    seconds, fallen = measured(model, folder, kills)
+    print(f"killed: {fallen.workers} workers, {len(fallen.shards)} drivers; {fallen.seconds:.0f} s")
+    scored = {name: byhand.open_scores(folder / name) for name in FOLDERS}
     names = sorted(int(scores.sample.name) for scores in scored["ray"])
-    once = names == list(range(TEXTS))
-    same = len({each.digest for each in scored.values()}) == 1
-    print(f"every text once: {once}; the same bytes: {same} ({scored['one'].shards} shards)")
+    one = scored["one"]
+    found = {
+        "model": Path(model).name,
+        "texts": one.texts,
+        "tokens": one.tokens,
+        "shards": one.shards,
+        "once": names == list(range(TEXTS)),
+        "same": len({each.digest for each in scored.values()}) == 1,
+        "seconds": {name: round(each, 1) for name, each in seconds.items()},
+        "fallen": asdict(fallen),
+        "ray": version("ray"),
+    }
+    print(
+        f"every text once: {found['once']}; the same bytes: {found['same']} ({one.shards} shards)"
+    )
     shutil.rmtree(folder)
-    return 0 if once and same else 1
+    if record:
+        RECORD.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    return 0 if found["once"] and found["same"] and len(fallen.shards) >= kills else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:])))
+    words = [word for word in sys.argv[1:] if word != "--record"]
+    times = int(words[1]) if len(words) > 1 else KILLS
+    sys.exit(main(words[0], times, "--record" in sys.argv))

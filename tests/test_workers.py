@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from math import isqrt
 from pathlib import Path
 
@@ -86,6 +87,16 @@ def test_a_cluster_does_the_same() -> None:
         workers.submit(isqrt, -1)
         with pytest.raises(ValueError, match="nonnegative"):
             list(workers.results())
+
+
+def test_where_nothing_answers_there_is_no_cluster() -> None:
+    pytest.importorskip("ray")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for each in (address, f"ray://{address}", "127.0.0.1:99999999"):
+            with pytest.raises(InputError, match="no cluster"):
+                Workers(cluster=each)
 
 
 def test_without_ray_a_cluster_is_refused_with_the_way_to_get_it() -> None:
