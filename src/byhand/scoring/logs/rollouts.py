@@ -135,7 +135,7 @@ def _logged(row: Row, field: str, where: str) -> list[Logged]:
         here = f"{at}[{place}]"
         likeliest = [] if entry is None else numbers(entry, here)
         if named is None and len(likeliest) > 1:
-            refuse(here, _("which of these numbers is the token's own cannot be told"),
+            refuse(here, _("it is not known which of these numbers is the token's own"),
                    _("one number, or ids in {name}").format(name=LIKELIEST[0]), entry)  # fmt: skip
         if named is None or not likeliest:
             found.append(likeliest[0] if likeliest else None)
