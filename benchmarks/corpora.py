@@ -31,7 +31,7 @@ from byhand.scoring.samples import Sample
 
 TEXTS, LENGTHS = 2_000, (8, 64)
 KILLS = 10  # of workers, and of drivers
-PAUSE = 0.3, 3.0  # seconds between two kills, at least and at most
+PAUSE = 1.0, 8.0  # seconds between two kills, at least and at most
 FOLDERS = ("one", "two", "node", "nodes", "ray")
 RECORD = Path(__file__).parent.parent / "docs" / "corpora.json"
 DRIVER = "from benchmarks.corpora import drive; import sys; drive(*sys.argv[1:])"

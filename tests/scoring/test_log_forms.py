@@ -72,11 +72,12 @@ def test_lines_of_a_batch_keep_their_own_names_and_say_which_request_failed(
 ) -> None:
     good = {"custom_id": "a-1", "response": {"status_code": 200, "body": logged.completion()}}
     bad = {"custom_id": "a-2", "response": {"status_code": 500, "body": {"error": "out of memory"}}}
-    log = read_log(logged.write(tmp_path, good, bad))
+    lost = {"custom_id": "a-3", "response": None, "error": {"message": "too late"}}
+    log = read_log(logged.write(tmp_path, good, bad, lost))
     assert [text.name for text in log.texts] == ["a-1"]
-    (finding,) = log.findings
-    assert finding.kind == "failed request"
-    assert "out of memory" in str(finding)
+    assert [finding.kind for finding in log.findings] == ["failed request"] * 2
+    assert "out of memory" in str(log.findings[0])
+    assert "too late" in str(log.findings[1])
 
 
 def test_pieces_of_a_stream_are_joined(tmp_path: Path, tiny: Model) -> None:
@@ -112,6 +113,9 @@ def test_whole_answers_of_one_name_are_texts_of_their_own(tmp_path: Path) -> Non
     log = read_log(logged.write(tmp_path, one, other, one))
     assert [len(text) for text in log.texts] == [2, 1]
     assert [finding.kind for finding in log.findings] == ["duplicate"]
+    short = logged.completion()
+    del short["choices"][0]["finish_reason"]
+    assert len(read_log(logged.write(tmp_path, short, logged.completion())).texts) == 2
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -80,18 +80,25 @@ def test_tokens_that_agree_nowhere_are_called_other_tokens_only(
     assert np.isnan(matched.logprobs).all()
 
 
-@pytest.mark.parametrize(("first", "found"), [(0.0, []), (-3.0, ["first token scored"])])
-def test_a_value_of_the_first_token_is_said_unless_it_is_zero(
+@pytest.mark.parametrize(
+    ("first", "found"), [(0.0, []), (float("nan"), []), (-3.0, ["first token scored"])]
+)
+def test_a_value_of_the_first_token_is_said_unless_it_is_zero_or_nan(
     first: float, found: list[str], tmp_path: Path, tiny: Model
 ) -> None:
     row = {"input_ids": list(logged.IDS), "logprobs": [first, -0.5, -1.25]}
     (matched,) = matching_of(tmp_path, tiny, row)
     assert kinds(matched.findings) == found
-    answer = logged.completion()
-    answer["choices"][0]["logprobs"]["token_logprobs"] = [first, -0.5, -1.25]
-    (matched,) = matching_of(tmp_path, tiny, answer)
-    assert kinds(matched.findings) == found
     assert matched.logprobs.tolist() == [-0.5, -1.25]
+
+
+def test_an_echo_that_gives_its_first_token_a_value_is_no_completion_alone(
+    tmp_path: Path, tiny: Model
+) -> None:
+    answer = logged.completion()
+    answer["choices"][0]["logprobs"]["token_logprobs"] = [0.0, -0.5, -1.25]
+    (matched,) = matching_of(tmp_path, tiny, answer)
+    assert (kinds(matched.findings), matched.logprobs.tolist()) == ([], [-0.5, -1.25])
 
 
 def test_several_answers_to_one_prompt_with_the_same_tokens_stand_twice(
@@ -357,6 +364,8 @@ def test_values_cut_off_below_and_lost_masks_are_said() -> None:
     matched, truths, _logits = texts(7)
     low = changed(matched, lambda values: np.maximum(values, -5.0))
     assert kinds(recognised(low, truths)) == ["clipped"]
+    rounded = changed(matched, lambda values: np.round(values))
+    assert "zeros" not in kinds(recognised(rounded, truths))
     lost = changed(matched, lambda values: np.where(np.arange(12) < 3, 0.0, values))
     assert "zeros" in kinds(recognised(lost, truths))
     never = changed(matched, lambda values: np.where(np.arange(12) == 3, -np.inf, values))

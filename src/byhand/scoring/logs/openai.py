@@ -40,7 +40,10 @@ Pieces = dict[tuple[str, int], list[Piece]]
 
 def is_response(value: Any) -> bool:
     """Whether an object is a response, or a line of a batch that holds one."""
-    return isinstance(value, Mapping) and ("choices" in value or _body(value) is not None)
+    if not isinstance(value, Mapping):
+        return False
+    failed = "custom_id" in value and bool(value.get("error"))
+    return failed or "choices" in value or _body(value) is not None
 
 
 def _body(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -117,7 +120,7 @@ def _answers(
     open_ = False
     for piece in pieces:
         choice = piece[2]
-        whole = "message" in choice
+        whole = "message" in choice or ("finish_reason" not in choice and _several(choice))
         begins = not open_ and (whole or choice.get("logprobs") is not None)
         if begins or not answers:
             answers.append([])
@@ -133,6 +136,13 @@ def _answers(
             continue
         told.add(said)
         yield answer
+
+
+def _several(choice: Mapping[str, Any]) -> bool:
+    """Whether a choice of completions has several tokens, as pieces of a stream rarely have."""
+    logged = choice.get("logprobs")
+    values = logged.get("token_logprobs") if isinstance(logged, Mapping) else None
+    return isinstance(values, list) and len(values) > 1
 
 
 def _joined(name: str, pieces: Sequence[Piece]) -> LoggedText:

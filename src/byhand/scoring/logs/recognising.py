@@ -265,7 +265,8 @@ def _impossible(matched: Sequence[Matched], truths: Sequence[Floats]) -> Iterato
         for e, t in zip(matched, truths, strict=True)
         for n, t in zip(e.logprobs, t, strict=True)
     ]
-    zeros = [t for n, t in certain if n == 0 and t < -0.01]
+    least = min((abs(n) for n, _t in certain if n), default=0.0)  # less may be rounded to 0
+    zeros = [t for n, t in certain if n == 0 and t < -max(0.01, least)]
     if len(zeros) >= 2:
         says = _(
             "Values are exactly 0 where the token is not certain: padding, or a mask was lost."

@@ -30,7 +30,7 @@ def findings(scored: Scored, against: Against) -> Finding:
 def _lead(against: Against) -> str:
     """The sentence that the numbers carry, and no more."""
     if not against.summary.count:
-        return _("nothing was logged for these tokens")
+        return _("nothing of the log can be compared with these tokens")
     if not against.likenesses:
         return _("there is no run to compare them with")
     if against.summary.largest == 0:
