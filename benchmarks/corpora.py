@@ -1,11 +1,15 @@
-"""A corpus of 2,000 texts on a Ray cluster of two nodes, with workers and drivers killed at random.
+"""A corpus of 2,000 texts on Ray: workers and drivers killed at random, and one worker beside two.
 
-    python -m benchmarks.corpora CHECKPOINT [KILLS] [--record]
+    python -m benchmarks.corpora CHECKPOINT kills [--record]
+    python -m benchmarks.corpora CHECKPOINT scaling [--record]
 
-First one process scores the corpus, then two, then a Ray node of one core on this machine, then two
-nodes.  At last a run on the two nodes is disturbed: at random times a worker is killed, then the
-driver, which is started again, KILLS times (10 unless told otherwise).  Every text must be there
-once, and all five folders must hold the same bytes.  `--record` writes it for docs/corpora.md.
+kills: one process scores the corpus, then a cluster of two nodes of one core on this machine does.
+At random times a worker is killed, then the driver, which is started again, until ten of each have
+fallen.  Every text must be there once, and the files must hold the same bytes.
+
+scaling: the seconds from the first shard to the last, of one process and of two, and of one node of
+Ray and of two, in turn; the least of each counts, since other programs may be at work.  `--record`
+writes what was found for docs/corpora.md.
 """
 
 from __future__ import annotations
@@ -18,11 +22,13 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +37,8 @@ from byhand.scoring.samples import Sample
 
 TEXTS, LENGTHS = 2_000, (8, 64)
 KILLS = 10  # of workers, and of drivers
+TURNS = 4  # of each way
 PAUSE = 1.0, 8.0  # seconds between two kills, at least and at most
-FOLDERS = ("one", "two", "node", "nodes", "ray")
 RECORD = Path(__file__).parent.parent / "docs" / "corpora.json"
 DRIVER = "from benchmarks.corpora import drive; import sys; drive(*sys.argv[1:])"
 
@@ -42,7 +48,7 @@ class Fallen:
     """What was killed in a run, and how long it took in all."""
 
     workers: int
-    shards: list[int]  # that were there when each driver was killed
+    drivers: list[int]  # how many shards were there when each was killed
     seconds: float
 
 
@@ -57,23 +63,34 @@ def corpus(vocab: int) -> list[Sample]:
 
 
 def drive(model: str, out: str, on: str) -> None:
-    """One driver: `on` is a number of processes, or a cluster."""
+    """One driver: `on` is a number of processes, or a cluster.
+
+    It prints the seconds from the first shard that came to the last.
+    """
     samples = corpus(byhand.open_model(model).spec.vocab)
     how = {"jobs": int(on)} if on.isdigit() else {"on": on}
-    byhand.score_corpus(model, samples, out, float="float32", **how)
+    came: list[float] = []
+
+    def progress(_numbers: str, done: int, _of: int) -> None:
+        if done:
+            came.append(time.monotonic())
+
+    byhand.score_corpus(model, samples, out, float="float32", progress=progress, **how)
+    print(came[-1] - came[0] if came else 0.0)
 
 
-def started(model: str, out: Path, on: str) -> subprocess.Popen[bytes]:
+def started(model: str, out: Path, on: str) -> subprocess.Popen[str]:
     """A driver in a process of its own."""
-    return subprocess.Popen([sys.executable, "-c", DRIVER, model, str(out), on])
+    asked = [sys.executable, "-c", DRIVER, model, str(out), on]
+    return subprocess.Popen(asked, stdout=subprocess.PIPE, text=True)
 
 
 def timed(model: str, out: Path, on: str) -> float:
-    """The seconds that a driver takes."""
-    start = time.monotonic()
-    if started(model, out, on).wait():
+    """The seconds from the first shard of a driver to its last."""
+    told, _nothing = (driver := started(model, out, on)).communicate()
+    if driver.returncode:
         raise SystemExit(f"the driver on {on} failed")
-    return time.monotonic() - start
+    return float(told)
 
 
 def workers() -> list[int]:
@@ -87,7 +104,7 @@ def kill(process: int) -> None:
         os.kill(process, signal.SIGKILL)
 
 
-def fell(driver: subprocess.Popen[bytes]) -> None:
+def fell(driver: subprocess.Popen[str]) -> None:
     """Kills a driver, and waits until Ray has ended its workers."""
     driver.kill()
     driver.wait()
@@ -122,58 +139,65 @@ def harassed(model: str, out: Path, on: str, kills: int) -> Fallen:
     return Fallen(killed_workers, shards, time.monotonic() - start)
 
 
-def measured(model: str, folder: Path, kills: int) -> tuple[dict[str, float], Fallen]:
-    """The seconds of each way to score the corpus, and what fell in the run with kills."""
+@contextmanager
+def cluster(nodes: int) -> Iterator[str]:
+    """A Ray cluster of so many nodes on this machine, of one core each; its address."""
     from ray.cluster_utils import Cluster
 
-    seconds = {
-        "one process": timed(model, folder / "one", "1"),
-        "two processes": timed(model, folder / "two", "2"),
-    }
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
-        on = f"ray:{cluster.address}"
-        seconds["one node of Ray"] = timed(model, folder / "node", on)
-        cluster.add_node(num_cpus=1)
-        cluster.wait_for_nodes()
-        seconds["two nodes of Ray"] = timed(model, folder / "nodes", on)
-        for name, each in seconds.items():
-            print(f"{name}: {each:.1f} s", flush=True)
-        fallen = harassed(model, folder / "ray", on, kills)
+        for _node in range(nodes - 1):
+            found.add_node(num_cpus=1)
+        found.wait_for_nodes()
+        yield f"ray:{found.address}"
     finally:
-        cluster.shutdown()
-    return seconds, fallen
+        found.shutdown()
 
 
-def main(model: str, kills: int, record: bool) -> int:
+def scaling(model: str, folder: Path) -> dict[str, Any]:
+    """The least seconds of one worker and of two, by processes and on Ray, in turn."""
+    seconds: dict[str, list[float]] = {}
+    for turn in range(TURNS):
+        for count in (1, 2):
+            out = folder / f"{turn}-{count}"
+            seconds.setdefault(f"processes: {count}", []).append(timed(model, out, str(count)))
+            with cluster(count) as on:
+                ray = timed(model, folder / f"{turn}-{count}-ray", on)
+                seconds.setdefault(f"nodes of Ray: {count}", []).append(ray)
+        print({name: round(min(each), 2) for name, each in seconds.items()}, flush=True)
+    digests = {byhand.open_scores(each).digest for each in folder.iterdir()}
+    least = {name: round(min(each), 2) for name, each in seconds.items()}
+    return {"seconds": least, "turns": TURNS, "same": len(digests) == 1}
+
+
+def kills(model: str, folder: Path) -> dict[str, Any]:
+    """A run on two nodes with kills, beside one process that nobody kills."""
+    timed(model, folder / "one", "1")
+    with cluster(2) as on:
+        fallen = harassed(model, folder / "ray", on, KILLS)
+    one, ray = (byhand.open_scores(folder / name) for name in ("one", "ray"))
+    names = sorted(int(scores.sample.name) for scores in ray)
+    once, same = names == list(range(TEXTS)), one.digest == ray.digest
+    return {"once": once, "same": same, "shards": one.shards, **asdict(fallen)}
+
+
+PARTS = {"kills": kills, "scaling": scaling}
+
+
+def main(model: str, asked: str, record: bool) -> int:
     """Prints what happened; 0 where every text is there once with the same bytes."""
     folder = Path(mkdtemp(prefix="corpora-"))
-    seconds, fallen = measured(model, folder, kills)
-    print(f"killed: {fallen.workers} workers, {len(fallen.shards)} drivers; {fallen.seconds:.0f} s")
-    scored = {name: byhand.open_scores(folder / name) for name in FOLDERS}
-    names = sorted(int(scores.sample.name) for scores in scored["ray"])
-    one = scored["one"]
-    found = {
-        "model": Path(model).name,
-        "texts": one.texts,
-        "tokens": one.tokens,
-        "shards": one.shards,
-        "once": names == list(range(TEXTS)),
-        "same": len({each.digest for each in scored.values()}) == 1,
-        "seconds": {name: round(each, 1) for name, each in seconds.items()},
-        "fallen": asdict(fallen),
-        "ray": version("ray"),
-    }
-    print(
-        f"every text once: {found['once']}; the same bytes: {found['same']} ({one.shards} shards)"
-    )
-    shutil.rmtree(folder)
+    try:
+        found = {"model": Path(model).name, **PARTS[asked](model, folder), "ray": version("ray")}
+    finally:
+        shutil.rmtree(folder)
+    print(found)
     if record:
-        RECORD.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    return 0 if found["once"] and found["same"] and len(fallen.shards) >= kills else 1
+        known = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
+        text = json.dumps({"texts": TEXTS, **known, asked: found}, indent=1)
+        RECORD.write_text(text + "\n", "utf-8")
+    return 0 if found["same"] and found.get("once", True) else 1
 
 
 if __name__ == "__main__":
-    words = [word for word in sys.argv[1:] if word != "--record"]
-    times = int(words[1]) if len(words) > 1 else KILLS
-    sys.exit(main(words[0], times, "--record" in sys.argv))
+    sys.exit(main(sys.argv[1], sys.argv[2], "--record" in sys.argv))

@@ -109,6 +109,16 @@ def test_several_answers_to_one_prompt_with_the_same_tokens_stand_twice(
     assert kinds(matching_of(tmp_path, tiny, answer).findings) == ["duplicate"]
 
 
+def test_a_text_that_begins_as_another_ends_is_laid_on_its_own(tmp_path: Path, tiny: Model) -> None:
+    samples = [Sample("short", (1, 0)), Sample("long", (1, 0, 2))]
+    rows = [
+        {"input_ids": [1, 0, 2], "logprobs": [None, -0.5, -1.0]},
+        {"input_ids": [1, 0], "logprobs": [None, -0.25]},
+    ]
+    matching = matching_of(tmp_path, tiny, *rows, samples=samples)
+    assert [each.logprobs.tolist() for each in matching] == [[-0.25], [-0.5, -1.0]]
+
+
 def test_texts_that_end_alike_are_told_apart_by_their_names_else_by_their_places(
     tmp_path: Path, tiny: Model
 ) -> None:

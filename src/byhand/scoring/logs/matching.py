@@ -119,7 +119,8 @@ class _Matcher:
             likely.append(place)
         same = list(self._same(text))
         fits = [self._lay(text, n) for n in likely]
-        for candidate in [*(fit.number for fit in fits if fit.complete), *same]:
+        fitting = [fit.number for fit in fits if fit.complete]
+        for candidate in [*same, *fitting] if text.whole else [*fitting, *same]:
             if candidate not in self.found:
                 return self._lay(text, candidate)
         others = [n for n in range(len(self.samples)) if n not in self.found]
