@@ -4,8 +4,9 @@
     python -m benchmarks.corpora CHECKPOINT scaling [--record]
 
 kills: one process scores the corpus, then a cluster of two nodes of one core on this machine does.
-At random times a worker is killed, then the driver, which is started again, until ten of each have
-fallen.  Every text must be there once, and the files must hold the same bytes.
+A worker is killed, then the driver, which is started again, until ten of each have fallen.  Each
+falls after a random number of shards and a random pause.  Every text must be there once, and the
+files must hold the same bytes.
 
 scaling: the seconds from the first shard to the last, of one process and of two, and of one node of
 Ray and of two, in turn; the least of each counts, since other programs may be at work.  `--record`
@@ -38,7 +39,8 @@ from byhand.scoring.samples import Sample
 TEXTS, LENGTHS = 2_000, (8, 64)
 KILLS = 10  # of workers, and of drivers
 TURNS = 4  # of each way
-PAUSE = 1.0, 8.0  # seconds between two kills, at least and at most
+STRIDE = 3  # shards written between two kills, at most
+PAUSE = 1.0  # seconds after them, at most
 RECORD = Path(__file__).parent.parent / "docs" / "corpora.json"
 DRIVER = "from benchmarks.corpora import drive; import sys; drive(*sys.argv[1:])"
 
@@ -104,6 +106,11 @@ def kill(process: int) -> None:
         os.kill(process, signal.SIGKILL)
 
 
+def written(out: Path) -> int:
+    """How many shards are there."""
+    return len(list(out.glob("shard-*")))
+
+
 def fell(driver: subprocess.Popen[str]) -> None:
     """Kills a driver, and waits until Ray has ended its workers."""
     driver.kill()
@@ -125,7 +132,10 @@ def harassed(model: str, out: Path, on: str, kills: int) -> Fallen:
         if len(shards) >= kills:
             driver.wait()
             continue
-        time.sleep(chance.uniform(*PAUSE))
+        wanted = written(out) + chance.randint(0, STRIDE)
+        while written(out) < wanted and driver.poll() is None:
+            time.sleep(0.05)
+        time.sleep(chance.uniform(0.0, PAUSE))
         there = workers()
         if not there or driver.poll() is not None:
             continue
@@ -134,7 +144,7 @@ def harassed(model: str, out: Path, on: str, kills: int) -> Fallen:
             killed_workers += 1
         else:
             fell(driver)
-            shards.append(len(list(out.glob("shard-*"))))
+            shards.append(written(out))
             print(f"  driver {len(shards)} killed with {shards[-1]} shards written", flush=True)
     return Fallen(killed_workers, shards, time.monotonic() - start)
 

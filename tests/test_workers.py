@@ -4,7 +4,10 @@ import os
 import signal
 import socket
 from math import isqrt
+from multiprocessing import active_children
 from pathlib import Path
+from threading import enumerate as enumerate_threads
+from time import sleep
 
 import pytest
 
@@ -71,6 +74,16 @@ def test_workers_that_are_always_killed_end_in_an_error() -> None:
         workers.submit(killed_always)
         with pytest.raises(InputError, match="killed again and again"):
             list(workers.results())
+
+
+def test_nothing_of_a_pool_is_left_behind_even_with_tasks_in_hand() -> None:
+    with Workers(2) as workers:
+        for _task in range(8):
+            workers.submit(sleep, 60)
+        workers.submit(square, 2)
+        assert len(active_children()) == 2
+    assert active_children() == []
+    assert not [one for one in enumerate_threads() if "Executor" in type(one).__name__]
 
 
 def test_a_number_of_jobs_below_one_is_refused() -> None:

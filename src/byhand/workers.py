@@ -242,9 +242,10 @@ class _Processes:
     def stop(self) -> None:
         self._tasks.clear()
         processes = list((getattr(self._pool, "_processes", None) or {}).values())
-        self._pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
+        # waits for the pool's thread, which would else close its pipe while Python ends
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _killed_again() -> InputError:
