@@ -101,8 +101,8 @@ def test_equal_pieces_of_a_stream_are_all_kept_and_answers_end_where_they_say(
                                        "finish_reason": end}]}  # fmt: skip
 
     stream = [piece("b", None), piece(" a", -0.5), piece(" a", -0.5), piece(" c", -1.25, "length")]
-    usage = {"id": "", "choices": [{"index": 0, "text": "", "logprobs": None}]}
-    log = read_log(logged.write(tmp_path, *stream, usage, *stream[:1], stream[3]))
+    empty = {"id": "", "choices": [{"index": 0, "text": "", "logprobs": None}]}
+    log = read_log(logged.write(tmp_path, empty, *stream, empty, *stream[:1], stream[3]))
     assert [text.pieces for text in log.texts] == [("b", " a", " a", " c"), ("b", " c")]
     assert log.findings == ()
 

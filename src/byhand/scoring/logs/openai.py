@@ -121,8 +121,9 @@ def _answers(
     for piece in pieces:
         choice = piece[2]
         whole = "message" in choice or ("finish_reason" not in choice and _several(choice))
-        begins = not open_ and (whole or choice.get("logprobs") is not None)
-        if begins or not answers:
+        logs = choice.get("logprobs") is not None
+        begins = not answers or (not open_ and (whole or logs))
+        if begins:
             answers.append([])
         answers[-1].append(piece)
         if begins or open_:
