@@ -2,8 +2,12 @@
 
 import os
 import signal
+import socket
 from math import isqrt
+from multiprocessing import active_children
 from pathlib import Path
+from threading import enumerate as enumerate_threads
+from time import sleep
 
 import pytest
 
@@ -72,6 +76,16 @@ def test_workers_that_are_always_killed_end_in_an_error() -> None:
             list(workers.results())
 
 
+def test_nothing_of_a_pool_is_left_behind_even_with_tasks_in_hand() -> None:
+    with Workers(2) as workers:
+        for _task in range(8):
+            workers.submit(sleep, 60)
+        workers.submit(square, 2)
+        assert len(active_children()) == 2
+    assert active_children() == []
+    assert not [one for one in enumerate_threads() if "Executor" in type(one).__name__]
+
+
 def test_a_number_of_jobs_below_one_is_refused() -> None:
     with pytest.raises(InputError, match="no worker"):
         Workers(0)
@@ -86,6 +100,16 @@ def test_a_cluster_does_the_same() -> None:
         workers.submit(isqrt, -1)
         with pytest.raises(ValueError, match="nonnegative"):
             list(workers.results())
+
+
+def test_where_nothing_answers_there_is_no_cluster() -> None:
+    pytest.importorskip("ray")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for each in (address, f"ray://{address}", "127.0.0.1:99999999"):
+            with pytest.raises(InputError, match="no cluster"):
+                Workers(cluster=each)
 
 
 def test_without_ray_a_cluster_is_refused_with_the_way_to_get_it() -> None:

@@ -1,11 +1,12 @@
 """Scores real engines: honest ones must be told as what they are, planted bugs seen and found.
 
     python -m benchmarks.engines_scored FOLDER… [--seed N] [--texts N] [--length N] [--digits N]
-                                        [--scratch FOLDER] [--only honest|planted|llama]
+                                        [--scratch FOLDER] [--only honest|planted|llama] [--record]
 
 Every engine writes a log in a real shape, and `byhand score` reads it.  Where a bug is planted, the
 dump that the score asks for is made, and the `byhand check` that it names is run.  llama.cpp takes
-part where llama-cpp-python and gguf are installed.
+part where llama-cpp-python and gguf are installed.  `--record` writes what was found for
+docs/score-engines.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,15 @@ import torch
 import byhand
 from benchmarks.engines_scored import llama, shapes, texts, ways
 from benchmarks.engines_scored.planted import BUGS, Bug
+from byhand.document.media.json.records import write_document
 from byhand.scoring.likeness import FACTOR
 
+RECORD = Path(__file__).parents[2] / "docs" / "score-engines.json"
+LIBRARIES = ("torch", "transformers", "llama_cpp_python")
 POINTS = r"is that of token (\d+) of text ([\w-]+)"  # in a report
+
+
+Row = dict[str, Any]  # an engine, and what was said of it
 
 
 @dataclass
@@ -77,8 +85,8 @@ def told(engine: dict[str, Any]) -> str:
     return "wider than " + str(engine["likeness"][-1]["format"])
 
 
-def honest(run: Run) -> tuple[int, int]:
-    """transformers in all its ways; how many were told as what they are."""
+def honest(run: Run) -> list[Row]:
+    """transformers in all its ways, each told as what it is or not."""
     logs = []
     for number, (way, rows) in enumerate(ways.logits_of(run.folder, run.texts)):
         write = shapes.SHAPES[number % len(shapes.SHAPES)]
@@ -86,20 +94,15 @@ def honest(run: Run) -> tuple[int, int]:
         path = write(run.scratch / way.name.replace(" ", "-"), run.texts, own, run.decode)
         logs.append((way.name, path))
     data, _report = scored(run, logs)
-    right = 0
-    for way, engine in zip(ways.WAYS, data["engines"], strict=True):
-        found = told(engine)
-        good = found in way.like and not engine["findings"]
-        right += good
-        show(run, "honest", way.name, engine, found, good)
-    return right, len(ways.WAYS)
+    return [
+        show(run, "honest", way.name, engine, told(engine) in way.like and not engine["findings"])
+        for way, engine in zip(ways.WAYS, data["engines"], strict=True)
+    ]
 
 
-def show(
-    run: Run, kind: str, name: str, engine: dict[str, Any], found: str, good: bool | None
-) -> None:
-    """A line of the table."""
-    summary = engine["summary"]
+def show(run: Run, kind: str, name: str, engine: dict[str, Any], good: bool | None) -> Row:
+    """Prints a line of the table; what is recorded of it."""
+    summary, found = engine["summary"], told(engine)
     mark = " " if good is None else "+" if good else "-"
     print(
         f"{mark} {run.folder.name:12} {kind:8} {name:44} {summary['count']:5} tokens"
@@ -108,6 +111,11 @@ def show(
     )
     for finding in engine["findings"]:
         print(f"      {finding}")
+    known = {key: summary[key] for key in ("count", "spread", "largest")}
+    return {
+        "model": run.folder.name, "kind": kind, "engine": name, **known, "told": found,
+        "good": good, "findings": engine["findings"],
+    }  # fmt: skip
 
 
 def number(value: float | None) -> str:
@@ -115,7 +123,7 @@ def number(value: float | None) -> str:
     return "     ∞  " if value is None else f"{value:.2e}"
 
 
-def llama_cpp(run: Run) -> None:
+def llama_cpp(run: Run) -> list[Row]:
     """llama.cpp with weights in several formats; what is told of each is printed."""
     from benchmarks.llama_cpp.convert import convert
     from benchmarks.llama_cpp.engine import quantise
@@ -130,15 +138,18 @@ def llama_cpp(run: Run) -> None:
             quantise(plain, model, weights)
         name = f"{weights} weights, {cache} cache"
         place = run.scratch / f"llama-{weights}-{cache}"
-        logs.append((name, llama.logged(model, run.texts, place, cache)))
+        engine = llama.opened(model, run.texts, cache)
+        logs.append((f"{name}, completions", llama.completed(engine, run.texts, place)))
+        own = place.with_name(f"{place.name}-logits")
+        logs.append((f"{name}, logits", llama.worked(engine, run.texts, own)))
     data, _report = scored(run, logs)
-    for (name, _path), engine in zip(logs, data["engines"], strict=True):
-        show(run, "llama", name, engine, told(engine), None)
+    pairs = zip(logs, data["engines"], strict=True)
+    return [show(run, "llama", name, engine, None) for (name, _path), engine in pairs]
 
 
-def planted(run: Run) -> dict[str, int]:
+def planted(run: Run) -> list[Row]:
     """Every bug: seen in the score, and found by the check it points to."""
-    counts = {"seen": 0, "found": 0, "named": 0, "all": len(BUGS)}
+    rows = []
     made = np.random.default_rng(run.seed)
     models, logs = [], []
     for bug in BUGS:
@@ -151,20 +162,19 @@ def planted(run: Run) -> dict[str, int]:
     data, report = scored(run, logs)
     for (bug, model, what), engine in zip(models, data["engines"], strict=True):
         seen = told(engine) != "float32"
-        counts["seen"] += seen
-        show(run, "planted", f"{bug.name}: {what}", engine, told(engine), seen)
-        follow(run, bug, model, report, counts)
-    return counts
+        row = show(run, "planted", f"{bug.name}: {what}", engine, seen)
+        rows.append(row | follow(run, bug, model, report))
+    return rows
 
 
-def follow(run: Run, bug: Bug, model: Any, report: str, counts: dict[str, int]) -> None:
+def follow(run: Run, bug: Bug, model: Any, report: str) -> Row:
     """Makes the dump that the report asks for, and runs the command that it gives."""
     name = re.escape(bug.name.replace(" ", "-"))
     pointed = re.search(rf"(?:error of|if) {name} .*?{POINTS}", report)
     told_command = re.search(r"byhand check \S+ dump\.safetensors(?: --precision \S+)?", report)
     if pointed is None or told_command is None:
         print("      not found: the report asks for no dump")
-        return
+        return {"found": False, "first": None, "causes": []}
     last, title = int(pointed.group(1)), pointed.group(2)
     text = next(each for each in run.texts if each.name == title)
     ids = torch.tensor([text.ids[:last]])
@@ -178,10 +188,9 @@ def follow(run: Run, bug: Bug, model: Any, report: str, counts: dict[str, int]) 
     address = line["address"] if line else "none"
     causes = [each["sentence"] for each in line["suspects"]] if line else []
     found = status == 1 and bug.shows(address)
-    counts["found"] += found
-    counts["named"] += bool(causes)
     mark = "found" if found else "not found"
     print(f"      {mark}: first error {address}; {'; '.join(causes) or 'no cause named'}")
+    return {"found": found, "first": address, "causes": causes}
 
 
 def first_error(marking: dict[str, Any]) -> dict[str, Any] | None:
@@ -193,6 +202,17 @@ def first_error(marking: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
+PARTS = {"honest": honest, "llama": llama_cpp, "planted": planted}
+
+
+def record(asked: argparse.Namespace, rows: list[Row]) -> None:
+    """Writes what was found for the documentation."""
+    how = {name: getattr(asked, name) for name in ("seed", "texts", "length", "digits")}
+    versions = {name: version(name) for name in LIBRARIES}
+    with RECORD.open("w", encoding="utf-8") as file:
+        write_document({**how, **versions, "rows": rows}, file, ("rows",))
+
+
 def main() -> None:
     """Runs what was asked for, for each folder."""
     parser = argparse.ArgumentParser()
@@ -202,9 +222,11 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--digits", type=int, default=6)
     parser.add_argument("--scratch", type=Path)
-    parser.add_argument("--only", choices=["honest", "planted", "llama"])
+    parser.add_argument("--only", choices=list(PARTS))
+    parser.add_argument("--record", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(1)
+    rows = []
     for folder in asked.folders:
         with tempfile.TemporaryDirectory() as kept:
             scratch = asked.scratch or Path(kept)
@@ -212,13 +234,13 @@ def main() -> None:
             tokenizer = _tokenizer(folder)
             own = texts.sampled(folder, tokenizer, asked.seed, asked.texts, asked.length)
             run = Run(folder, scratch, asked.digits, asked.seed, own, tokenizer)
-            if asked.only in (None, "honest"):
-                right, count = honest(run)
-                print(f"{folder.name}: {right} of {count} honest engines told as what they are")
-            if asked.only in (None, "llama"):
-                llama_cpp(run)
-            if asked.only in (None, "planted"):
-                print(f"{folder.name}: planted {planted(run)}")
+            for part in (asked.only,) if asked.only else PARTS:
+                rows += PARTS[part](run)
+    for kind, right in (("honest", "good"), ("planted", "good"), ("planted", "found")):
+        of = [row for row in rows if row["kind"] == kind]
+        print(f"{kind}: {sum(row[right] for row in of)} of {len(of)} {right}")
+    if asked.record:
+        record(asked, rows)
 
 
 def _tokenizer(folder: Path) -> Any:

@@ -17,6 +17,7 @@ from byhand.options import Chosen, does_not_fit
 from byhand.scoring.logs import Log, match, read_logs, recognised, samples_of
 from byhand.scoring.logs.findings import Finding, gathered
 from byhand.scoring.logs.matching import Matched, Matching
+from byhand.scoring.logs.odd_values import CLAMPED
 from byhand.scoring.samples import Sample
 from byhand.scoring.scored import Scored
 from byhand.scoring.scorer import Scorer
@@ -210,9 +211,10 @@ def _engine(log: Log, matching: Matching, truth: Tokens, roughly: Rough) -> Engi
     none = [Matched(log.engine, each, np.full(len(each.scored), np.nan)) for each in truth.samples]
     parts = [logged.get(id(each.sample), each) for each in none]
     best = [each.best or (-1,) * len(each.logprobs) for each in parts]
+    values = np.concatenate([each.logprobs for each in parts])
     return Engine(
         log.engine,
-        np.concatenate([each.logprobs for each in parts]),
+        np.where(values <= CLAMPED, -np.inf, values),
         np.concatenate([np.asarray(each, dtype=np.int64) for each in best]),
         tuple(_told(finding, count) for finding, count in every),
         in_doubt=any(not finding.fact for finding, _count in every),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import threading
 from collections import deque
@@ -27,6 +28,7 @@ from byhand.errors import InputError
 from byhand.language import _
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # a worker is one core
+PATIENCE = 10.0  # seconds until a cluster must answer
 ATTEMPTS = 3  # times in a row that workers may be killed before any of them gives a result
 
 Task = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -240,9 +242,10 @@ class _Processes:
     def stop(self) -> None:
         self._tasks.clear()
         processes = list((getattr(self._pool, "_processes", None) or {}).values())
-        self._pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
+        # waits for the pool's thread, which would else close its pipe while Python ends
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _killed_again() -> InputError:
@@ -263,6 +266,7 @@ class _Cluster:
         self._ray: Any = ray
         self._own = not self._ray.is_initialized()
         if self._own:
+            _refuse_unless_there(address)
             try:
                 self._ray.init(
                     address=None if address == "local" else address,
@@ -271,11 +275,7 @@ class _Cluster:
                     include_dashboard=False if address == "local" else None,
                 )
             except (ConnectionError, ValueError, RuntimeError) as error:
-                raise InputError(
-                    _("there is no cluster at {address}").format(address=address),
-                    expected=_("the address of a Ray cluster, or local"),
-                    found=str(error).partition("\n")[0],
-                ) from None
+                raise _no_cluster(address, error) from None
 
     def how_many(self, kind: str) -> int:
         """How many cores or GPUs the cluster has."""
@@ -285,6 +285,25 @@ class _Cluster:
         """Ends the connection, where it was made here."""
         if self._own:
             self._ray.shutdown()
+
+
+def _refuse_unless_there(address: str) -> None:
+    """Raises an InputError where nothing answers at an address: Ray itself waits for minutes."""
+    host, _colon, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdecimal():
+        return  # local, auto
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise _no_cluster(address, error) from None
+
+
+def _no_cluster(address: str, error: Exception) -> InputError:
+    return InputError(
+        _("there is no cluster at {address}").format(address=address),
+        expected=_("the address of a Ray cluster, or local"),
+        found=str(error).partition("\n")[0],
+    )
 
 
 class _Ray(_Cluster):

@@ -18,7 +18,11 @@ def test_data_go_to_stdout_and_the_page_to_its_file(byhand: Call, tmp_path: Path
     page = tmp_path / "score.html"
     done = byhand("score", "tiny", "a b", "--json", "--html", str(page))
     assert done.status == 0
-    assert json.loads(done.out)["tokens"][0]["logprob"] == pytest.approx(-2.40760596)
+    document = json.loads(done.out)
+    (token,) = document["tokens"]
+    assert token["logprob"] == pytest.approx(-2.40760596)
+    assert token["entropy"] == pytest.approx(0.83239583)
+    assert document["perplexity"] == pytest.approx(11.10733787)
     assert str(page) in done.err
     assert page.read_text("utf-8").startswith("<!doctype html>")
 

@@ -132,6 +132,27 @@ def trl() -> Answer:
     return {"prompt_ids": [1], "completion_ids": [0, 2], "logprobs": [-0.5, -1.25]}
 
 
+def trl_likeliest() -> Answer:
+    """What TRL's server gives: of each token the likeliest ones, with their ids beside them."""
+    return {
+        "prompt_ids": [[1]],
+        "completion_ids": [[0, 2]],
+        "logprobs": [[[-0.25, -0.5], [-1.25]]],
+        "logprob_token_ids": [[[2, 0], [2]]],
+    }
+
+
+def mlx() -> Answer:
+    """MLX's server: ids in place of the texts of tokens."""
+    answer = chat()
+    answer["choices"][0]["logprobs"] = {
+        "token_logprobs": [-0.5, -1.25],
+        "tokens": [0, 2],
+        "top_logprobs": [{"1": -0.25, "0": -0.5}, {"2": -1.25}],
+    }
+    return answer
+
+
 def verl() -> Answer:
     """A batch of verl: prompts padded on the left, responses on the right."""
     return {
@@ -154,11 +175,13 @@ COMPLETE = {  # the prompt is in the log
     "vllm server": vllm_server,
     "sglang": sglang,
     "trl": trl,
+    "trl likeliest": trl_likeliest,
     "verl": verl,
     "whole": whole_row,
 }
 COMPLETIONS = {  # it is not
     "chat": chat,
+    "mlx": mlx,
     "llama server": llama_server,
     "llama server, sampled": llama_server_sampled,
     "llama server, before": llama_server_before,

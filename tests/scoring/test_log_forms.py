@@ -52,6 +52,7 @@ def test_the_form_is_told_from_the_content_and_the_engine_from_the_name(tmp_path
     assert {form: log.form for form, log in forms.items()} == {
         "completion": "OpenAI completions",
         "chat": "OpenAI chats",
+        "mlx": "OpenAI chats",
         "vllm server": "OpenAI chats",
         "vllm": "vLLM",
         "vllm flat": "vLLM",
@@ -60,6 +61,7 @@ def test_the_form_is_told_from_the_content_and_the_engine_from_the_name(tmp_path
         "llama server, sampled": "llama.cpp server",
         "llama server, before": "llama.cpp server",
         "trl": "rollouts: logprobs",
+        "trl likeliest": "rollouts: logprobs",
         "verl": "rollouts: old_log_probs",
         "whole": "rollouts: token_logprobs",
     }
@@ -70,11 +72,12 @@ def test_lines_of_a_batch_keep_their_own_names_and_say_which_request_failed(
 ) -> None:
     good = {"custom_id": "a-1", "response": {"status_code": 200, "body": logged.completion()}}
     bad = {"custom_id": "a-2", "response": {"status_code": 500, "body": {"error": "out of memory"}}}
-    log = read_log(logged.write(tmp_path, good, bad))
+    lost = {"custom_id": "a-3", "response": None, "error": {"message": "too late"}}
+    log = read_log(logged.write(tmp_path, good, bad, lost))
     assert [text.name for text in log.texts] == ["a-1"]
-    (finding,) = log.findings
-    assert finding.kind == "failed request"
-    assert "out of memory" in str(finding)
+    assert [finding.kind for finding in log.findings] == ["failed request"] * 2
+    assert "out of memory" in str(log.findings[0])
+    assert "too late" in str(log.findings[1])
 
 
 def test_pieces_of_a_stream_are_joined(tmp_path: Path, tiny: Model) -> None:
@@ -87,6 +90,59 @@ def test_pieces_of_a_stream_are_joined(tmp_path: Path, tiny: Model) -> None:
     lines = [f"data: {json.dumps(piece)}\n\n" for piece in pieces]
     path.write_text("".join([*lines, "data: [DONE]\n"]))
     assert values_of(path, tiny) == [-0.5, -1.25]
+
+
+def test_equal_pieces_of_a_stream_are_all_kept_and_answers_end_where_they_say(
+    tmp_path: Path, tiny: Model
+) -> None:
+    def piece(word: str, value: float | None, end: str | None = None) -> Any:
+        one = {"tokens": [word], "token_logprobs": [value], "top_logprobs": None}
+        return {"id": "", "choices": [{"index": 0, "text": word, "logprobs": one,
+                                       "finish_reason": end}]}  # fmt: skip
+
+    stream = [piece("b", None), piece(" a", -0.5), piece(" a", -0.5), piece(" c", -1.25, "length")]
+    empty = {"id": "", "choices": [{"index": 0, "text": "", "logprobs": None}]}
+    log = read_log(logged.write(tmp_path, empty, *stream, empty, *stream[:1], stream[3]))
+    assert [text.pieces for text in log.texts] == [("b", " a", " a", " c"), ("b", " c")]
+    assert log.findings == ()
+
+
+def test_whole_answers_of_one_name_are_texts_of_their_own(tmp_path: Path) -> None:
+    one, other = logged.chat(), logged.chat()
+    other["choices"][0]["logprobs"]["content"].pop()
+    log = read_log(logged.write(tmp_path, one, other, one))
+    assert [len(text) for text in log.texts] == [2, 1]
+    assert [finding.kind for finding in log.findings] == ["duplicate"]
+    short = logged.completion()
+    del short["choices"][0]["finish_reason"]
+    assert len(read_log(logged.write(tmp_path, short, logged.completion())).texts) == 2
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_stream_of_llama_server_is_one_text(again: bool, tmp_path: Path, tiny: Model) -> None:
+    whole = logged.llama_server()
+    rows = whole["completion_probabilities"]
+    pieces = [
+        {"content": row["token"], "stop": False, "completion_probabilities": [row]} for row in rows
+    ]
+    end = {**(whole if again else {}), "content": "", "stop": True}
+    path = logged.write(tmp_path, *pieces, end)
+    assert values_of(path, tiny) == [-0.5, -1.25]
+    assert len(read_log(path).texts) == 1
+
+
+def test_objects_over_several_lines_and_numbers_in_quotes_are_read(
+    tmp_path: Path, tiny: Model
+) -> None:
+    row = {"input_ids": ["1", "0", "2"], "logprobs": [None, "-0.5", "-1.25e0"]}
+    path = tmp_path / "engine.json"
+    pretty = json.dumps(row, indent=2)
+    path.write_text(pretty + "\n" + pretty)
+    assert values_of(path, tiny) == [-0.5, -1.25]
+    second = 2 + pretty.count("\n")
+    assert [text.where for text in read_log(path).texts] == [
+        f"{path}: line 1", f"{path}: line {second}"
+    ]  # fmt: skip
 
 
 def test_tokens_written_as_ids_are_ids(tmp_path: Path) -> None:
@@ -197,6 +253,8 @@ LOGPROBS = ("choices", 0, "logprobs")
         (broken(logged.sglang(), "meta_info", value={"id": "1"}), "input_token_logprobs"),
         (broken(logged.trl(), "logprobs", value=[-1.0]), "equally long"),
         (broken(logged.trl(), "completion_ids", value=[-5, 2]), "a token id"),
+        (broken(logged.trl(), "logprobs", value=[[-0.5, -1.0], [-1.25]]), "ids in logprob_token"),
+        (broken(logged.trl(), "logprobs", value=["-0.5", "lots"]), "a number or null"),
         (broken(logged.whole_row(), "token_logprobs", value=[-1.0] * 9), "more numbers"),
         (broken(logged.verl(), "response_mask", 0, value=[7, 1, 0, 0]), "0 or 1"),
         ({"hello": "world"}, "engine that byhand knows"),
@@ -221,6 +279,10 @@ def test_a_malformed_log_is_refused_with_what_was_expected(
         (b" \n\t", "empty"),
         (b"\xff\xfe{}", "UTF-8"),
         (b"hello", "engine that byhand knows"),
+        (b"\x1f\x8b\x08\x00", "gunzip"),
+        (b"\x80\x04\x95", "nothing is unpickled"),
+        (b"[RequestOutput(request_id=0, prompt='b')]", "json.dumps"),
+        (b"{'input_ids': [1, 0], 'logprobs': [None, -0.5]}", "json.dumps"),
         (b"{", "cut off"),
         (json.dumps(logged.completion())[:-3].encode(), "cut off"),
         (json.dumps(logged.completion()).encode() + b"\n" + b'{"id": "x", "cho', "1 before it"),

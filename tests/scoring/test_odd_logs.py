@@ -70,6 +70,71 @@ def test_another_first_token_means_another_context(tmp_path: Path, tiny: Model) 
     assert kinds(matched.findings) == ["another first token"]
 
 
+def test_tokens_that_agree_nowhere_are_called_other_tokens_only(
+    tmp_path: Path, tiny: Model
+) -> None:
+    row = {"input_ids": [2, 2, 2, 2], "logprobs": [None, -9.0, -0.5, -1.25]}
+    sample = Sample("mine", (1, 0, 0, 1))
+    (matched,) = matching_of(tmp_path, tiny, {**row, "name": "mine"}, samples=[sample])
+    assert kinds(matched.findings) == ["other tokens"]
+    assert np.isnan(matched.logprobs).all()
+
+
+@pytest.mark.parametrize(
+    ("first", "found"), [(0.0, []), (float("nan"), []), (-3.0, ["first token scored"])]
+)
+def test_a_value_of_the_first_token_is_said_unless_it_is_zero_or_nan(
+    first: float, found: list[str], tmp_path: Path, tiny: Model
+) -> None:
+    row = {"input_ids": list(logged.IDS), "logprobs": [first, -0.5, -1.25]}
+    (matched,) = matching_of(tmp_path, tiny, row)
+    assert kinds(matched.findings) == found
+    assert matched.logprobs.tolist() == [-0.5, -1.25]
+
+
+def test_an_echo_that_gives_its_first_token_a_value_is_no_completion_alone(
+    tmp_path: Path, tiny: Model
+) -> None:
+    answer = logged.completion()
+    answer["choices"][0]["logprobs"]["token_logprobs"] = [0.0, -0.5, -1.25]
+    (matched,) = matching_of(tmp_path, tiny, answer)
+    assert (kinds(matched.findings), matched.logprobs.tolist()) == ([], [-0.5, -1.25])
+
+
+def test_several_answers_to_one_prompt_with_the_same_tokens_stand_twice(
+    tmp_path: Path, tiny: Model
+) -> None:
+    answer = logged.completion()
+    answer["choices"].append({**answer["choices"][0], "index": 1})
+    assert kinds(matching_of(tmp_path, tiny, answer).findings) == ["duplicate"]
+
+
+def test_a_text_that_begins_as_another_ends_is_laid_on_its_own(tmp_path: Path, tiny: Model) -> None:
+    samples = [Sample("short", (1, 0)), Sample("long", (1, 0, 2))]
+    rows = [
+        {"input_ids": [1, 0, 2], "logprobs": [None, -0.5, -1.0]},
+        {"input_ids": [1, 0], "logprobs": [None, -0.25]},
+    ]
+    matching = matching_of(tmp_path, tiny, *rows, samples=samples)
+    assert [each.logprobs.tolist() for each in matching] == [[-0.25], [-0.5, -1.0]]
+
+
+def test_texts_that_end_alike_are_told_apart_by_their_names_else_by_their_places(
+    tmp_path: Path, tiny: Model
+) -> None:
+    samples = [Sample("x", (1, 0, 2), 1), Sample("y", (2, 0, 2), 1)]
+    rows = [
+        {"completion_ids": [0, 2], "logprobs": [-1.0, -1.0], "id": "y"},
+        {"completion_ids": [0, 2], "logprobs": [-2.0, -2.0], "id": "x"},
+    ]
+    named = matching_of(tmp_path, tiny, *rows, samples=samples)
+    assert [each.logprobs[0] for each in named] == [-2.0, -1.0]
+    assert [kinds(each.findings) for each in named] == [[], []]
+    unnamed = matching_of(tmp_path, tiny, *({**r, "id": None} for r in rows), samples=samples)
+    assert [each.logprobs[0] for each in unnamed] == [-1.0, -2.0]
+    assert [kinds(each.findings) for each in unnamed] == [["same completion"]] * 2
+
+
 def test_texts_in_another_order_are_matched_by_their_tokens(tmp_path: Path, tiny: Model) -> None:
     samples = [Sample(str(n), (n, 0, 1)) for n in range(3)]
     rows = [{"input_ids": [n, 0, 1], "logprobs": [None, -n - 0.5, -n - 0.5]} for n in (2, 0, 1)]
@@ -189,6 +254,7 @@ CHANGES: dict[str, Change] = {
     "probabilities": np.exp,
     "percent": lambda values: 100 * np.exp(values),
     "perplexities": lambda values: np.exp(-values),
+    "cumulative": np.cumsum,
     "shifted": lambda values: np.append(values[1:], -1.0),
 }
 
@@ -247,6 +313,17 @@ def test_values_gathered_without_the_shift_of_one_are_recognised() -> None:
     assert finding.kind == "unshifted"
 
 
+def test_logits_without_a_softmax_are_called_that_and_nothing_else() -> None:
+    matched, truths, logits = texts(9)
+    bare = [
+        Matched("engine", each.sample, 14 + rows[np.arange(12), list(each.sample.scored)])
+        for each, rows in zip(matched, logits, strict=True)
+    ]
+    assert kinds(recognised(bare, truths)) == ["not logarithms"]
+    (_fact, finding) = recognised(bare, truths, lambda place: logits[place] + 14)
+    assert finding.kind == "logits"
+
+
 def test_the_likeliest_token_of_an_engine_is_read_from_its_top(tmp_path: Path, tiny: Model) -> None:
     (matched,) = matching_of(tmp_path, tiny, logged.vllm())
     assert matched.best == (1, 0)
@@ -254,6 +331,8 @@ def test_the_likeliest_token_of_an_engine_is_read_from_its_top(tmp_path: Path, t
     assert matched.best == (0, -1)  # the text of a token is not looked up
     (matched,) = matching_of(tmp_path, tiny, logged.trl())
     assert matched.best == (-1, -1)
+    (matched,) = matching_of(tmp_path, tiny, logged.trl_likeliest())
+    assert matched.best == (2, 2)
 
 
 def test_values_of_another_text_are_told_by_name() -> None:
@@ -295,6 +374,8 @@ def test_values_cut_off_below_and_lost_masks_are_said() -> None:
     matched, truths, _logits = texts(7)
     low = changed(matched, lambda values: np.maximum(values, -5.0))
     assert kinds(recognised(low, truths)) == ["clipped"]
+    rounded = changed(matched, lambda values: np.round(values))
+    assert "zeros" not in kinds(recognised(rounded, truths))
     lost = changed(matched, lambda values: np.where(np.arange(12) < 3, 0.0, values))
     assert "zeros" in kinds(recognised(lost, truths))
     never = changed(matched, lambda values: np.where(np.arange(12) == 3, -np.inf, values))
@@ -302,6 +383,6 @@ def test_values_cut_off_below_and_lost_masks_are_said() -> None:
 
 
 def test_findings_of_many_texts_are_told_once_with_their_number() -> None:
-    same = [Finding("NaN", "There are values that are NaN.", where=str(n)) for n in range(3)]
+    same = [Finding("NaN", "There are values that are NaN.", where=str(n // 2)) for n in range(6)]
     ((finding, count),) = gathered(same)
     assert (finding.where, count) == ("0", 3)

@@ -208,3 +208,10 @@ def test_what_is_no_cluster_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="exclude each other"):
         run(tmp_path / "out", on="ray", jobs=2)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_cluster_writes_the_same_bytes(whole: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    found = run(tmp_path / "out", on="ray")
+    assert files(tmp_path / "out") == files(whole)
+    assert found.digest == byhand.open_scores(whole).digest

@@ -78,6 +78,34 @@ def test_a_log_of_something_else_is_said_and_no_dump_is_asked_for(
     )
 
 
+@pytest.mark.parametrize("low", [-9999.0, -3.4028234663852886e38, "-inf"])
+def test_what_stands_for_minus_infinity_counts_as_that(low: Any, tmp_path: Path) -> None:
+    found = scored(tmp_path, rows(lambda values: [low, *values[1:]]))
+    (against,) = found.against
+    assert against.summary.impossible == len(TEXTS)
+    assert against.summary.largest < 1e-5
+    assert "what stands for it" in findings(found)
+
+
+def test_a_token_called_impossible_is_no_rounding_and_is_pointed_to(tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in (EXAMPLES / "half.jsonl").read_text().splitlines()]
+    lines[1]["logprobs"][4] = "-inf"
+    found = scored(tmp_path, lines)
+    told = " ".join(str(part) for part in score_report(found).parts())
+    assert "most look like rounding of float16, but not all" in told
+    assert "the first token that engine calls impossible is token 4 of text 2" in told
+
+
+def test_where_an_engine_says_another_token_its_largest_errors_say_so(
+    tmp_path: Path, byhand: Callable[..., Outcome]
+) -> None:
+    path = tmp_path / "shifted.jsonl"
+    path.write_text((EXAMPLES / "shifted.jsonl").read_text().splitlines()[16])
+    found = byhand("score", "minigpt", f"--against={path}")
+    line = next(line for line in found.out.splitlines() if "vosotros" in line and "-9.2" in line)
+    assert line.split()[-1] == "flipped"
+
+
 def test_a_temperature_is_seen_through_the_logits_of_the_model(tmp_path: Path) -> None:
     model = face.open_model("minigpt")
     scorer = Scorer(model, "float32")

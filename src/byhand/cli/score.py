@@ -17,7 +17,13 @@ from byhand.cli.speaking import MODEL, as_command, flag, json_option, later, opt
 from byhand.errors import OutputError, UsageError
 from byhand.exit_status import FINE, NO
 from byhand.language import _
-from byhand.options import Chosen, does_not_fit, refuse_together, whole_or_text
+from byhand.options import (
+    Chosen,
+    does_not_fit,
+    refuse_together,
+    refuse_unless_whole,
+    whole_or_text,
+)
 
 if TYPE_CHECKING:
     from byhand.scoring.scored import Scored
@@ -95,6 +101,7 @@ def command(
 ) -> int:
     """Scores the texts, shows the report and writes it; returns the exit status."""
     from byhand.cli.saving import can_be_written
+    from byhand.scoring.scorer import MOST_DIGITS
 
     if jobs is not None or on is not None:
         named = "--on" if jobs is None else "--jobs"
@@ -113,6 +120,7 @@ def command(
             _("--formats belongs to a survey"), hint=_("add --survey, or name one with --float")
         )
     chosen = Chosen(digits=whole_or_text(digits), float=float, device=device, dashes=DASHES)
+    refuse_unless_whole("digits", chosen.digits, 1, MOST_DIGITS, DASHES)
     eps = None if clip is None else _number(clip)
     page = None if html is None else can_be_written(html)
     folder = None if out is None else _folder(out)

@@ -44,6 +44,7 @@ class ScoredToken:
     rank: int
     best: int
     margin: float
+    entropy: float
     standing: str  # under the rounding of the format; "" where none was asked for
     errors: dict[str, float]  # by engine: its log-probability less the true one
 
@@ -201,6 +202,7 @@ class Scored(Shown):
             int(truth.ranks[place]),
             int(truth.best[place]),
             float(truth.margins[place]),
+            float(truth.entropies[place]),
             "" if under is None else under.of(place),
             {each.name: float(each.errors[place]) for each in self.against},
         )

@@ -126,6 +126,13 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
     """Each text of a file of characters, with the place it stands at."""
     try:
         content = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(
+            _("there is no file {name}").format(name=repr(str(path))),
+            expected=_("a file of texts, or a text that does not end in {ending}").format(
+                ending=path.suffix
+            ),
+        ) from None
     except OSError as error:
         raise InputError(
             _("the file cannot be read"), where=str(path), found=error.strerror or str(error)
@@ -234,7 +241,9 @@ def checked(model: Model, sample: Sample) -> Sample:
                 count=len(sample.ids), prompt=sample.first
             )
             if sample.first > 1
-            else _("{count} tokens").format(count=len(sample.ids)),
+            else _("one token")
+            if len(sample.ids) == 1
+            else _("no token"),
         )
     context = model.spec.context
     if context is not None and len(sample.ids) - 1 > context:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,18 @@ from typing import Any
 
 from byhand.errors import InputError
 from byhand.files.mapped import shown
-from byhand.language import _
+from byhand.language import _, later
 from byhand.scoring.logs.findings import Finding
 
 LARGEST = 2 * 2**30  # bytes
 STREAM = "data:"  # what lines of a stream of server-sent events begin with
 STREAM_END = "[DONE]"
+BLANKS = re.compile(r"\s*")
+PACKED = {  # what files of other kinds begin with
+    b"\x1f\x8b": later("the file is packed: gunzip unpacks it"),
+    b"\x80": later("nothing is unpickled: write JSON lines or npz"),
+}
+PRINTED = re.compile(r"[\[({\s]*(\w+\(|')")  # how Python shows an object
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,7 @@ def read_text(path: Path, data: bytes) -> str:
             found=_("byte {value} at place {place}").format(
                 value=f"0x{data[error.start]:02X}", place=f"{error.start:,}"
             ),
+            hint=next((_(hint) for magic, hint in PACKED.items() if data.startswith(magic)), None),
         ) from None
 
 
@@ -95,8 +103,12 @@ def entries(path: Path, text: str) -> tuple[list[Entry], list[Finding]]:
     except RecursionError:
         raise _nested(str(path)) from None
     except ValueError as whole:
-        twice.clear()
-        found = list(_lines(path, text, decoder, whole))
+        try:
+            twice.clear()
+            found = list(_one_after_another(path, text, decoder))
+        except (ValueError, RecursionError):
+            twice.clear()
+            found = list(_lines(path, text, decoder, whole))
     if twice:
         findings.append(
             Finding(
@@ -109,8 +121,23 @@ def entries(path: Path, text: str) -> tuple[list[Entry], list[Finding]]:
     return found, findings
 
 
+def _one_after_another(path: Path, text: str, decoder: json.JSONDecoder) -> Iterator[Entry]:
+    """Objects one after the other, each on a line or over several; nothing else."""
+    place, line = 0, 1
+    while (begin := _after_blanks(text, place)) < len(text):
+        line += text.count("\n", place, begin)
+        value, place = decoder.raw_decode(text, begin)
+        yield Entry(_("{file}: line {line}").format(file=path, line=line), value)
+        line += text.count("\n", begin, place)
+
+
+def _after_blanks(text: str, place: int) -> int:
+    found = BLANKS.match(text, place)
+    return found.end() if found else place
+
+
 def _lines(path: Path, text: str, decoder: json.JSONDecoder, whole: ValueError) -> Iterator[Entry]:
-    """The objects of JSON lines, or of a stream of server-sent events."""
+    """The objects of a stream of server-sent events; else the error of a line that is no JSON."""
     lines = [(place, line.strip()) for place, line in enumerate(text.split("\n"), 1)]
     lines = [(place, line) for place, line in lines if line and not line.startswith(":")]
     for count, (place, line) in enumerate(lines):
@@ -139,6 +166,7 @@ def _broken(
             where=str(path),
             expected=_("JSON, JSON lines, npz, Parquet or a file of llama-perplexity"),
             found=shown(text.lstrip()[:60]),
+            hint=_as_python(text),
         )
     place = getattr(reason, "pos", 0)
     end = len(text.rstrip()) if first else None
@@ -153,7 +181,19 @@ def _broken(
             else _("remove the last line: {count} before it are whole").format(count=count),
         )
     return InputError(
-        _("this is not JSON"), where=str(path) if first else where, found=shown(message)
+        _("this is not JSON"),
+        where=str(path) if first else where,
+        found=shown(message),
+        hint=_as_python(text),
+    )
+
+
+def _as_python(text: str) -> str | None:
+    """The hint where an object was written as Python shows it."""
+    return (
+        _("this is how Python shows an object; json.dumps writes JSON")
+        if (PRINTED.match(text))
+        else None
     )
 
 

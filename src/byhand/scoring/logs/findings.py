@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,10 @@ class Finding:
     position: int | None = None  # the first token concerned, counted in the text
     fact: bool = True
 
+    def later(self, count: int) -> Finding:
+        """The same, where so many tokens stand before those that it counts."""
+        return self if self.position is None else replace(self, position=self.position + count)
+
     def __str__(self) -> str:
         first = f"{self.where}: {self.says}" if self.where else self.says
         return f"{first} ({self.evidence})" if self.evidence else first
@@ -28,11 +32,11 @@ class Finding:
 
 def gathered(findings: Iterable[Finding]) -> Iterator[tuple[Finding, int]]:
     """Each kind of finding once, with how many texts it was found in; the first one stands."""
-    counts: dict[tuple[str, bool], int] = {}
+    places: dict[tuple[str, bool], set[str]] = {}
     first: dict[tuple[str, bool], Finding] = {}
     for finding in findings:
         key = (finding.kind, finding.fact)
         first.setdefault(key, finding)
-        counts[key] = counts.get(key, 0) + 1
+        places.setdefault(key, set()).add(finding.where)
     for key, finding in first.items():
-        yield finding, counts[key]
+        yield finding, len(places[key])

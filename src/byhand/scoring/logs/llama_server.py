@@ -6,7 +6,8 @@
     before   {"content", "completion_probabilities": [{"content": " to",
               "probs": [{"tok_str": " to", "prob": 0.97}, …]}, …]}
 
-The server scores what it writes, and never the prompt.
+The server scores what it writes, and never the prompt.  The pieces of a stream say "stop": false,
+and the last one true.
 """
 
 from __future__ import annotations
@@ -28,28 +29,49 @@ KEYS = ("completion_probabilities", "probs")
 
 
 def is_answer(value: Any) -> bool:
-    """Whether an object is an answer of llama.cpp's own interface."""
-    return isinstance(value, Mapping) and any(isinstance(value.get(key), list) for key in KEYS)
+    """Whether an object is an answer of llama.cpp's own interface, or a piece of one."""
+    if not isinstance(value, Mapping) or "choices" in value:
+        return False
+    piece = isinstance(value.get("stop"), bool) and isinstance(value.get("content"), str)
+    return piece or any(isinstance(value.get(key), list) for key in KEYS)
 
 
 def read(entries: Sequence[Entry]) -> tuple[list[LoggedText], list[Finding]]:
-    """The texts of answers."""
-    return [_text(entry) for entry in entries], []
+    """The texts of answers, each whole or in the pieces of a stream."""
+    answers: list[list[Entry]] = [[]]
+    for entry in entries:
+        answers[-1].append(entry)
+        if entry.value.get("stop") is not False:
+            answers.append([])
+    return [_text(pieces) for pieces in answers if pieces], []
 
 
-def _text(entry: Entry) -> LoggedText:
+def _text(pieces: Sequence[Entry]) -> LoggedText:
+    where = pieces[0].where
+    part = Part([])
+    for piece in pieces:
+        after = _part(piece)
+        again = len(part) and after.values[: len(part)] == part.values
+        part = after if again else part.then(after)  # once, servers said all again at the end
+    first: dict[str, Finding] = {}
+    for found in part.findings:
+        first.setdefault(found.kind, found)
+    part.findings = list(first.values())
+    contents = [text_or_none(piece.value.get("content")) or "" for piece in pieces]
+    return text_of_parts(where, where, None, part, text="".join(contents) or None)
+
+
+def _part(entry: Entry) -> Part:
+    """The tokens of an answer, or of a piece of one."""
     answer = mapping(entry.value, entry.where)
-    key = next(key for key in KEYS if isinstance(answer.get(key), list))
+    key = next((key for key in KEYS if isinstance(answer.get(key), list)), "")
     at = f"{entry.where}: {key}"
-    rows = [mapping(row, f"{at}[{place}]") for place, row in enumerate(answer[key])]
+    rows = [mapping(row, f"{at}[{place}]") for place, row in enumerate(answer.get(key) or ())]
     if rows and "probs" in rows[0]:
-        part = _old(rows, at)
-    elif rows and "prob" in rows[0]:
-        part = _sampled(rows, at)
-    else:
-        part = chat_part(rows, at)
-    text = text_or_none(answer.get("content"))
-    return text_of_parts(entry.where, entry.where, None, part, text=text)
+        return _old(rows, at)
+    if rows and "prob" in rows[0]:
+        return _sampled(rows, at)
+    return chat_part(rows, at)
 
 
 def _sampled(rows: Sequence[Mapping[str, Any]], at: str) -> Part:
@@ -92,7 +114,7 @@ def _old(rows: Sequence[Mapping[str, Any]], at: str) -> Part:
         part.values.append(top.get(piece))
         part.top.append(likeliest)
         if piece not in top:
-            part.findings.append(not_among(place, here, likeliest, piece))
+            part.findings.append(not_among(place, at, likeliest, piece))
     says = _(
         "These are probabilities after the samplers (temperature, top-k, top-p); "
         "their logarithms were taken."

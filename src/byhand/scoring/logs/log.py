@@ -79,7 +79,12 @@ def logged_text(
     top: Sequence[Top | None] | None = None,
     findings: Sequence[Finding] = (),
 ) -> LoggedText:
-    """A text of values, where None says that the log has none."""
+    """A text of values, where None says that the log has none.
+
+    The first token of a text has nothing before it, which tables with gaps write as NaN.
+    """
+    if whole and values and values[0] != values[0]:
+        values = [None, *values[1:]]
     given = np.array([value is not None for value in values], dtype=np.bool_)
     numbers = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     return LoggedText(

@@ -7,6 +7,7 @@ tokens are the same: what follows another token has another context, so it is le
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -64,8 +65,13 @@ class _Fit:
         return self.common == len(self.text) and self.offset >= 0
 
     @property
+    def agreed(self) -> int:
+        """How many tokens were compared and are the same."""
+        return self.common - max(0, -self.offset)
+
+    @property
     def quality(self) -> tuple[bool, int]:
-        return self.complete, self.common
+        return self.complete, self.agreed
 
 
 def match(log: Log, samples: Sequence[Sample], tokenizer: Tokenizer) -> Matching:
@@ -80,7 +86,9 @@ class _Matcher:
         self.by_name: dict[str, int] = {}
         for place, sample in enumerate(samples):
             self.by_ids.setdefault(sample.ids, []).append(place)
-            self.by_name.setdefault(sample.name, place)
+            if sample.name != str(place + 1):  # a number that nobody gave says nothing
+                self.by_name.setdefault(sample.name, place)
+        self.completions = Counter(sample.scored for sample in samples)
         self.tails: dict[int, dict[tuple[int, ...], list[int]]] = {}
         self.found: dict[int, tuple[int, Matched]] = {}  # sample → place in the log, what it says
         self.findings: list[Finding] = list(log.findings)
@@ -105,26 +113,27 @@ class _Matcher:
 
     def _fit(self, place: int, text: LoggedText) -> _Fit | None:
         """The best fit: the same ids, else the longest beginning, with names and places asked."""
-        for candidate in self._same(text):
-            if candidate not in self.found:
-                return self._lay(text, candidate)
         named = self.by_name.get(text.name)
         likely = [named] if named is not None else []
         if place < len(self.samples) and len(self.samples) == len(self.log.texts):
             likely.append(place)
         same = list(self._same(text))
-        for candidate in [*same, *likely]:
-            fit = self._lay(text, candidate)
-            if fit.complete:
-                return fit
+        fits = [self._lay(text, n) for n in likely]
+        fitting = [fit.number for fit in fits if fit.complete]
+        for candidate in [*same, *fitting] if text.whole else [*fitting, *same]:
+            if candidate not in self.found:
+                return self._lay(text, candidate)
         others = [n for n in range(len(self.samples)) if n not in self.found]
-        fits = [self._lay(text, n) for n in [*likely, *others]]
+        fits += [self._lay(text, n) for n in [*same, *others]]
         best = max(fits, key=lambda fit: fit.quality, default=None)
+        if best is None or not best.complete:  # perhaps it stands twice
+            again = [self._lay(text, n) for n in self.found if n not in likely]
+            best = next((fit for fit in again if fit.complete), best)
         if best is None:
             return None
-        if best.complete or (likely and fits[0].common >= best.common // 2):
+        if best.complete or (likely and fits[0].agreed >= best.agreed // 2):
             return best if best.complete else fits[0]
-        enough = best.common >= max(2, min(len(text), len(best.sample.ids)) // 4)
+        enough = best.agreed >= max(2, min(len(text), len(best.sample.ids)) // 4)
         return best if enough or self._same_text(best) else None
 
     def _same(self, text: LoggedText) -> Iterator[int]:
@@ -153,14 +162,14 @@ class _Matcher:
         if text.whole:
             offsets = (0, 1, -1)
         else:
-            offsets = (len(sample.ids) - len(text), sample.first)
+            offsets = (len(sample.ids) - len(text), sample.first, 0)
         fits = [
             _Fit(offset, self._common(text, sample, offset), text, sample, number)
             for offset in offsets
-            if offset < len(sample.ids) and (text.whole or offset > 0)
+            if offset < len(sample.ids) and (text.whole or offset >= 0)
         ]
         nothing = _Fit(0, 0, text, sample, number)
-        return max(fits, key=lambda fit: fit.common, default=nothing)
+        return max(fits, key=lambda fit: fit.agreed, default=nothing)
 
     def _common(self, text: LoggedText, sample: Sample, offset: int) -> int:
         """How many tokens agree from the beginning on; those beyond the sample do not count."""
@@ -217,7 +226,7 @@ class _Matcher:
     def _differences(self, fit: _Fit) -> Iterator[Finding]:
         """Where the tokens of the log are not those of the sample."""
         text, sample = fit.text, fit.sample
-        if fit.offset == 1 and text.whole and fit.common:
+        if fit.offset == 1 and text.whole and fit.agreed:
             yield Finding(
                 "no first token",
                 _("The log lacks the first token; whether the engine read it is open."),
@@ -225,7 +234,7 @@ class _Matcher:
                 sample.name,
                 0,
             )
-        if fit.offset == -1 and text.whole:
+        if fit.offset == -1 and text.whole and fit.agreed:
             yield Finding(
                 "another first token",
                 _("The engine read one token more at the beginning, so every context is another."),
@@ -233,7 +242,25 @@ class _Matcher:
                 sample.name,
                 0,
             )
-        if not fit.complete and fit.common < len(text) and fit.offset >= 0:
+        known = self.by_name.get(text.name) == fit.number
+        if not (text.whole or known) and fit.offset and self.completions[sample.scored] > 1:
+            yield Finding(
+                "same completion",
+                _("Several texts end alike; each was taken for the one in its place."),
+                _("{count} texts").format(count=self.completions[sample.scored]),
+                sample.name,
+            )
+        if fit.offset == 0 and fit.agreed and text.given[0] and text.logprobs[0] != 0:
+            yield Finding(
+                "first token scored",
+                _("The first token has a value: more was read before it, or values are shifted."),
+                _("{value:.5g} for {token}").format(
+                    value=text.logprobs[0], token=self.spelling.text(sample.ids[0])
+                ),
+                sample.name,
+                0,
+            )
+        if not fit.complete and fit.common < len(text):
             yield self._first_difference(fit)
         elif fit.offset + len(text) < len(sample.ids):
             yield Finding(

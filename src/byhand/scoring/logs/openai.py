@@ -34,12 +34,16 @@ from byhand.scoring.logs.values import (
 )
 
 COMPLETIONS, CHATS = "OpenAI completions", "OpenAI chats"
-Pieces = dict[tuple[str, int], list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]]
+Piece = tuple[str, Mapping[str, Any], Mapping[str, Any]]  # its place, the response, the choice
+Pieces = dict[tuple[str, int], list[Piece]]
 
 
 def is_response(value: Any) -> bool:
     """Whether an object is a response, or a line of a batch that holds one."""
-    return isinstance(value, Mapping) and ("choices" in value or _body(value) is not None)
+    if not isinstance(value, Mapping):
+        return False
+    failed = "custom_id" in value and bool(value.get("error"))
+    return failed or "choices" in value or _body(value) is not None
 
 
 def _body(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -77,7 +81,8 @@ def read(entries: Sequence[Entry]) -> tuple[list[LoggedText], list[Finding]]:
     texts = []
     for (name, index), pieces in choices.items():
         title = name if index == 0 else f"{name}#{index}"
-        texts += list(_texts(title, pieces, findings))
+        for place, answer in enumerate(_answers(title, pieces, findings), 1):
+            texts.append(_joined(title if place == 1 else f"{title} ({place})", answer))
     return texts, findings
 
 
@@ -104,21 +109,45 @@ def _gather(where: str, line: Mapping[str, Any], body: Mapping[str, Any], choice
         choices.setdefault((title, index), []).append((at, body, choice))
 
 
-def _texts(
-    name: str,
-    pieces: Sequence[tuple[str, Mapping[str, Any], Mapping[str, Any]]],
-    findings: list[Finding],
-) -> Iterator[LoggedText]:
-    """The text of one choice: whole, or joined from the pieces of a stream."""
-    if len(pieces) > 1 and not any("delta" in choice for _at, _body, choice in pieces):
-        kept = [pieces[0]]
-        for piece in pieces[1:]:
-            if piece[2] == pieces[0][2]:
-                says = _("An answer stands in the log twice; it was read once.")
-                findings.append(Finding("duplicate", says, name, piece[0]))
-            else:
-                kept.append(piece)
-        pieces = kept
+def _answers(
+    name: str, pieces: Sequence[Piece], findings: list[Finding]
+) -> Iterator[Sequence[Piece]]:
+    """The pieces of each answer that bears this name: one whole, or those of a stream.
+
+    Some servers call all their answers alike.  An answer ends where its choice says why it ended.
+    """
+    answers: list[list[Piece]] = []
+    open_ = False
+    for piece in pieces:
+        choice = piece[2]
+        whole = "message" in choice or ("finish_reason" not in choice and _several(choice))
+        logs = choice.get("logprobs") is not None
+        begins = not answers or (not open_ and (whole or logs))
+        if begins:
+            answers.append([])
+        answers[-1].append(piece)
+        if begins or open_:
+            open_ = not whole and choice.get("finish_reason") is None
+    told: set[str] = set()
+    for answer in answers:
+        said = repr([choice for _at, _body, choice in answer]) if len(answers) > 1 else ""
+        if said in told:
+            says = _("An answer stands in the log twice; it was read once.")
+            findings.append(Finding("duplicate", says, name, answer[0][0]))
+            continue
+        told.add(said)
+        yield answer
+
+
+def _several(choice: Mapping[str, Any]) -> bool:
+    """Whether a choice of completions has several tokens, as pieces of a stream rarely have."""
+    logged = choice.get("logprobs")
+    values = logged.get("token_logprobs") if isinstance(logged, Mapping) else None
+    return isinstance(values, list) and len(values) > 1
+
+
+def _joined(name: str, pieces: Sequence[Piece]) -> LoggedText:
+    """The text of an answer, joined from its pieces."""
     where, body, _first = pieces[0]
     parts = [_part(at, choice) for at, _each, choice in pieces]
     present = [part for part in parts if part is not None]
@@ -126,8 +155,7 @@ def _texts(
     for part in present[1:]:
         assert completion is not None
         completion = completion.then(part)
-    last = pieces[-1][2]
-    yield _text(name, where, body, last, completion)
+    return _text(name, where, body, pieces[-1][2], completion)
 
 
 def _text(
@@ -208,16 +236,20 @@ def _part(where: str, choice: Mapping[str, Any]) -> Part | None:
 def _completion(logged: Mapping[str, Any], at: str) -> Part:
     values = numbers(logged["token_logprobs"], f"{at}.token_logprobs")
     tokens = sequence(logged.get("tokens"), f"{at}.tokens", _("the text of each token"))
-    pieces: list[str | bytes] = [
-        words(piece, f"{at}.tokens[{place}]") for place, piece in enumerate(tokens)
-    ]
-    same_length(at, ("tokens", pieces), ("token_logprobs", values))
+    same_length(at, ("tokens", tokens), ("token_logprobs", values))
     top = None
     if logged.get("top_logprobs"):
         rows = sequence(logged["top_logprobs"], f"{at}.top_logprobs")
-        same_length(at, ("tokens", pieces), ("top_logprobs", rows))
+        same_length(at, ("tokens", tokens), ("top_logprobs", rows))
         top = [_top(row, f"{at}.top_logprobs[{place}]") for place, row in enumerate(rows)]
-    ids = ids_in_pieces(pieces)
+    ids = None
+    pieces: list[str | bytes] = []
+    if tokens and all(isinstance(token, int) for token in tokens):  # MLX writes ids
+        ids = token_ids(tokens, f"{at}.tokens")
+        top = top and [row and {token_id(key, at): row[key] for key in row} for row in top]
+    else:
+        pieces += [words(piece, f"{at}.tokens[{place}]") for place, piece in enumerate(tokens)]
+        ids = ids_in_pieces(pieces)
     return Part(values, ids, None if ids else pieces, top)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from byhand.language import _
 from byhand.scoring.logs.findings import Finding
@@ -25,12 +25,15 @@ class Part:
 
     def then(self, other: Part) -> Part:
         """The two parts as one; ids, or pieces, that only one of them has are left out."""
+        if not len(self) or not len(other):
+            whole = self if len(self) else other
+            return replace(whole, findings=self.findings + other.findings)
         return Part(
             self.values + other.values,
             None if self.ids is None or other.ids is None else self.ids + other.ids,
             None if self.pieces is None or other.pieces is None else self.pieces + other.pieces,
             _tops(self, other),
-            self.findings + other.findings,
+            self.findings + [found.later(len(self)) for found in other.findings],
         )
 
 

@@ -1,8 +1,9 @@
 """What the true values say of a log: another logarithm, probabilities, a shift, a temperature.
 
 A suggestion is made where it makes the median error `TIMES` times smaller and the error that nine
-in ten tokens do not exceed `WIDE_TIMES` times smaller, over at least `ENOUGH` tokens.  Values that
-are right are never explained otherwise: nothing makes their error so much smaller.
+in ten tokens do not exceed `WIDE_TIMES` times smaller, over at least `ENOUGH` tokens, and leaves
+at most `MOST_LEFT` of the spread of the true values.  Values that are right are never explained
+otherwise: nothing makes their error so much smaller.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from byhand.scoring.logs.matching import Matched
 from byhand.scoring.logs.odd_values import CLAMPED, ENOUGH, seen_in
 
 TIMES, WIDE_TIMES = 8.0, 4.0
+MOST_LEFT = 0.25  # of the spread of the true values: more explains nothing
 LEAST_SPREAD = 0.05  # nats: values that are all alike tell nothing
 LEAST_ERROR = 1e-6  # nats: an error as small as this needs no explanation
 HALVINGS = 40  # of the range of temperatures
@@ -38,6 +40,7 @@ class Errors:
     median: float
     wide: float
     count: int
+    spread: float = 0.0  # nine in ten true values are not further from their median
 
     def explains(self, before: Errors) -> bool:
         """Whether these errors are so much smaller that the explanation is borne out."""
@@ -45,6 +48,7 @@ class Errors:
             self.count >= max(ENOUGH, 0.9 * before.count)
             and before.median > LEAST_ERROR
             and self.median * TIMES <= before.median
+            and self.wide <= MOST_LEFT * self.spread
             and self.wide * WIDE_TIMES <= before.wide
         )
 
@@ -55,7 +59,9 @@ def errors(values: Floats, truths: Floats) -> Errors:
     apart = np.abs(values[both] - truths[both])
     if not len(apart):
         return Errors(float("inf"), float("inf"), 0)
-    return Errors(float(np.median(apart)), float(np.quantile(apart, 0.9)), len(apart))
+    true = truths[both]
+    spread = float(np.quantile(np.abs(true - np.median(true)), 0.9))
+    return Errors(float(np.median(apart)), float(np.quantile(apart, 0.9)), len(apart), spread)
 
 
 def recognised(
@@ -76,6 +82,7 @@ def recognised(
         return found
     explained = [
         *_scales(values, true, before),
+        *_sums(logged, true, before),
         *_shifts(logged, truths, before),
         *_from_logits(matched, logits, before),
         *_swapped(matched, truths, before),
@@ -110,6 +117,16 @@ def _scales(values: Floats, true: Floats, before: Errors) -> Iterator[Finding]:
     kind, says, after = min(judged, key=lambda each: each[2].median)
     if after.explains(before):
         yield _told(kind, says, before, after)
+
+
+def _sums(logged: Sequence[Floats], true: Floats, before: Errors) -> Iterator[Finding]:
+    """Sums of all values up to each token."""
+    with np.errstate(invalid="ignore"):
+        steps = [np.diff(values, prepend=0.0) for values in logged]
+    after = errors(np.concatenate([*steps, np.empty(0)]), true)
+    if after.explains(before):
+        says = _("The values look like sums: each is that of its token and of all before it.")
+        yield _told("cumulative", says, before, after)
 
 
 def _shifts(
@@ -154,6 +171,7 @@ def _from_logits(
         np.concatenate([_logprobs(rows, each.sample.scored) for each, rows in few]),
     )
     yield from _rows_late(few, own)
+    yield from _bare(few, own)
     yield from _temperature(few, own)
 
 
@@ -165,6 +183,15 @@ def _rows_late(few: Sequence[tuple[Matched, Floats]], before: Errors) -> Iterato
     if after.explains(replace(before, count=min(before.count, after.count))):
         says = _("Each value was taken from the logits after its own token, not before it.")
         yield _told("unshifted", says, before, after)
+
+
+def _bare(few: Sequence[tuple[Matched, Floats]], before: Errors) -> Iterator[Finding]:
+    """Logits in place of their log-softmax."""
+    true = [rows[np.arange(len(rows)), list(each.sample.scored)] for each, rows in few]
+    values = np.concatenate([each.logprobs for each, _rows in few])
+    after = errors(values, np.concatenate(true))
+    if after.explains(before):
+        yield _told("logits", _("The values look like logits, without a softmax."), before, after)
 
 
 def _temperature(few: Sequence[tuple[Matched, Floats]], before: Errors) -> Iterator[Finding]:
@@ -238,7 +265,8 @@ def _impossible(matched: Sequence[Matched], truths: Sequence[Floats]) -> Iterato
         for e, t in zip(matched, truths, strict=True)
         for n, t in zip(e.logprobs, t, strict=True)
     ]
-    zeros = [t for n, t in certain if n == 0 and t < -0.01]
+    least = min((abs(n) for n, _t in certain if n), default=0.0)  # less may be rounded to 0
+    zeros = [t for n, t in certain if n == 0 and t < -max(0.01, least)]
     if len(zeros) >= 2:
         says = _(
             "Values are exactly 0 where the token is not certain: padding, or a mask was lost."

@@ -6,6 +6,9 @@ of several rows, such as verl's batches, are cut into rows.  One row may hold se
     ids        prompt_ids + completion_ids, prompts + responses, input_ids, …
     numbers    logprobs, old_log_probs, rollout_log_probs, sampling_per_token_logps, …
     masks      response_mask, completion_mask, attention_mask, …: 0 where nothing was scored
+
+A number may stand in a list of its own, or among those of the likeliest tokens, with their ids in
+logprob_token_ids.
 """
 
 from __future__ import annotations
@@ -16,8 +19,18 @@ from typing import Any
 from byhand.language import _
 from byhand.scoring.logs.content import Entry
 from byhand.scoring.logs.findings import Finding
-from byhand.scoring.logs.log import LoggedText, logged_text
-from byhand.scoring.logs.values import number, refuse, sequence, text_or_none, token_id
+from byhand.scoring.logs.log import LoggedText, Top, logged_text
+from byhand.scoring.logs.parts import not_among
+from byhand.scoring.logs.values import (
+    NUMERAL,
+    numbers,
+    refuse,
+    same_length,
+    sequence,
+    text_or_none,
+    token_id,
+    token_ids,
+)
 
 FORM = "rollouts"
 PROMPTS = ("prompt_ids", "prompt_token_ids", "prompts", "prompt_tokens")
@@ -37,7 +50,9 @@ SCORED = ("response_mask", "completion_mask", "tool_mask", "loss_mask", "logprob
 READ = ("attention_mask",)
 PROMPT_READ = ("prompt_mask", "prompt_attention_mask")
 NAMES = ("name", "id", "uid", "request_id", "custom_id", "index", "sample_id")
+LIKELIEST = ("logprob_token_ids", "logprobs_token_ids", "top_token_ids")  # beside lists of numbers
 Row = Mapping[str, Any]
+Logged = float | Top | None  # of a token: its number, or those of the likeliest ones
 
 
 def is_row(value: Any) -> bool:
@@ -50,7 +65,10 @@ def _has_ids(row: Row) -> bool:
 
 
 def _listed(value: Any) -> bool:
-    return isinstance(value, list | tuple) and not any(isinstance(each, str) for each in value[:1])
+    """Whether a value is a list of numbers, ids or lists of them; texts of tokens are not."""
+    return isinstance(value, list | tuple) and not any(
+        isinstance(each, str) and not NUMERAL.fullmatch(each) for each in value[:1]
+    )
 
 
 def fields(row: Row) -> tuple[str, ...]:
@@ -62,8 +80,9 @@ def rows_of(entries: Sequence[Entry]) -> Iterator[Entry]:
     """The rows one by one; an object that holds lists of lists is a table of rows."""
     for entry in entries:
         row: Row = entry.value
-        named = [*fields(row), *(n for n in (*COMPLETIONS, *WHOLES) if _listed(row.get(n)))]
-        if not any(_listed(row[name]) and row[name] and _nested(row[name]) for name in named):
+        ids = [name for name in (*COMPLETIONS, *WHOLES) if _listed(row.get(name))]
+        named = [*fields(row), *ids]
+        if not any(row[name] and _nested(row[name]) for name in ids or named):
             yield entry
             continue
         lengths = {name: len(row[name]) for name in named}
@@ -98,13 +117,55 @@ def _text(entry: Entry, field: str) -> LoggedText | None:
     name = entry.where if said is None else str(said)
     prompt = _ids(row, PROMPTS, entry.where)
     completion = _ids(row, COMPLETIONS, entry.where)
-    values = [
-        number(value, f"{entry.where}: {field}[{place}]")
-        for place, value in enumerate(sequence(row[field], f"{entry.where}: {field}"))
-    ]
+    values = _logged(row, field, entry.where)
     if completion is None:
         return _of_whole(entry, field, name, prompt, values)
     return _of_completion(entry, field, name, prompt, completion, values)
+
+
+def _logged(row: Row, field: str, where: str) -> list[Logged]:
+    """What a field says of each token."""
+    at = f"{where}: {field}"
+    entries = sequence(row[field], at)
+    if not any(isinstance(entry, list | tuple) for entry in entries[:2]):
+        return list(numbers(entries, at))
+    named = next((name for name in LIKELIEST if isinstance(row.get(name), list | tuple)), None)
+    found: list[Logged] = []
+    for place, entry in enumerate(entries):
+        here = f"{at}[{place}]"
+        likeliest = [] if entry is None else numbers(entry, here)
+        if named is None and len(likeliest) > 1:
+            refuse(here, _("it is not known which of these numbers is the token's own"),
+                   _("one number, or ids in {name}").format(name=LIKELIEST[0]), entry)  # fmt: skip
+        if named is None or not likeliest:
+            found.append(likeliest[0] if likeliest else None)
+            continue
+        own = f"{where}: {named}[{place}]"
+        same_length(where, (field, entries), (named, row[named]))
+        ids = token_ids(row[named][place], own)
+        same_length(own, (field, likeliest), (named, ids))
+        pairs = zip(ids, likeliest, strict=True)
+        found.append({id: value for id, value in pairs if value is not None})
+    return found
+
+
+def _text_of(
+    name: str, where: str, ids: list[int], logged: list[Logged], **known: Any
+) -> LoggedText:
+    """The text of these ids, each with its own number."""
+    values: list[float | None] = []
+    findings = list(known.pop("findings", ()))
+    tops = [each if isinstance(each, Mapping) else None for each in logged]
+    for place, (id, each, top) in enumerate(zip(ids, logged, tops, strict=True)):
+        if top is None:
+            values.append(each if isinstance(each, float) else None)
+            continue
+        values.append(top.get(id))
+        if id not in top:
+            findings.append(not_among(place, where, top, id))
+    return logged_text(
+        name, where, values, ids=ids, top=tops if any(tops) else None, findings=findings, **known
+    )
 
 
 def _of_completion(
@@ -113,7 +174,7 @@ def _of_completion(
     name: str,
     prompt: list[int] | None,
     completion: list[int],
-    values: list[float | None],
+    values: list[Logged],
 ) -> LoggedText:
     """A row with the completion by itself; the padding of both parts is taken off."""
     row = entry.value
@@ -147,11 +208,11 @@ def _of_completion(
         for place, value in enumerate(values[:end])
     ]
     lead = prompt or []
-    return logged_text(
+    return _text_of(
         name,
         entry.where,
-        [None] * len(lead) + values,
-        ids=lead + completion[:end],
+        lead + completion[:end],
+        [*[None] * len(lead), *values],
         text=text_or_none(row.get("text")),
         whole=prompt is not None,
         prompt_length=len(lead),
@@ -163,7 +224,7 @@ def _of_whole(
     field: str,
     name: str,
     prompt: list[int] | None,
-    values: list[float | None],
+    values: list[Logged],
 ) -> LoggedText:
     """A row with the ids of the whole text."""
     row = entry.value
@@ -200,10 +261,9 @@ def _of_whole(
             kept_values[0] = None
     length = None if prompt is None else len(prompt)
     text = text_or_none(row.get("text"))
-    return logged_text(
-        name, entry.where, kept_values, ids=tokens, text=text, prompt_length=length,
-        findings=findings,
-    )  # fmt: skip
+    return _text_of(
+        name, entry.where, tokens, kept_values, text=text, prompt_length=length, findings=findings
+    )
 
 
 def _within(mask: Sequence[bool]) -> list[bool]:

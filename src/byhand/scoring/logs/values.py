@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -14,6 +15,7 @@ SPELLED = {  # JSON has no such numbers, so programs write them as texts
     "nan": float("nan"), "inf": float("inf"), "infinity": float("inf"), "+inf": float("inf"),
     "-inf": float("-inf"), "-infinity": float("-inf"),
 }  # fmt: skip
+NUMERAL = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
 AS_ID = "token_id:"  # how vLLM writes the id of a token in place of its text
 
 
@@ -31,8 +33,9 @@ def number(value: Any, where: str) -> float | None:
     """A number of a log; None where it is null."""
     if value is None:
         return None
-    if isinstance(value, str) and value.strip().lower() in SPELLED:
-        return SPELLED[value.strip().lower()]
+    if isinstance(value, str):  # as programs write numbers that JSON does not know
+        value = SPELLED.get(value.strip().lower(), value)
+        value = float(value) if isinstance(value, str) and NUMERAL.fullmatch(value) else value
     if isinstance(value, bool) or not isinstance(value, int | float):
         malformed(where, _("a number or null"), value)
     try:
@@ -50,6 +53,8 @@ def numbers(value: Any, where: str) -> list[float | None]:
 def token_id(value: Any, where: str) -> int:
     """A token id, which may be written as a text: JSON has only texts as keys."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():  # as tables with gaps keep whole numbers
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_ID:
         malformed(where, _("a token id"), value)

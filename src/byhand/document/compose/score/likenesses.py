@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
+import numpy as np
+
 from byhand.document.compose.score.saying import amount, nats, times
 from byhand.document.parts import Finding, LeftOut, Part
 from byhand.language import _
@@ -28,7 +30,7 @@ def findings(scored: Scored, against: Against) -> Finding:
 def _lead(against: Against) -> str:
     """The sentence that the numbers carry, and no more."""
     if not against.summary.count:
-        return _("nothing was logged for these tokens")
+        return _("nothing of the log can be compared with these tokens")
     if not against.likenesses:
         return _("there is no run to compare them with")
     if against.summary.largest == 0:
@@ -54,7 +56,9 @@ def _lead(against: Against) -> str:
 
 def _odd(against: Against) -> bool:
     """Whether something does not fit the format that the errors look like."""
-    return any(len(one.beyond) or one.biased for one in against.alike)
+    return bool(against.summary.impossible) or any(
+        len(one.beyond) or one.biased for one in against.alike
+    )
 
 
 def _listed(names: list[str]) -> str:
@@ -140,14 +144,17 @@ def next_look(scored: Scored, against: Against) -> Iterator[Part]:
         yield Finding(text.format(engine=against.name, format=one.format))
         if one.format in FINE:
             return
-    strange = bool(len(one.beyond))
-    token = scored.token(int(one.beyond[0] if strange else places[0]))
+    never = np.flatnonzero(np.isneginf(against.engine.logprobs))
+    strange = next((each for each in (one.beyond, never) if len(each)), places)
+    token = scored.token(int(strange[0]))
     if plain:
         why = _(
             "if {engine} works in a finer format than {format}, something else is wrong: the "
             "largest error is that of token {position} of text {text}"
         )
-    elif strange:
+    elif strange is never:
+        why = _("the first token that {engine} calls impossible is token {position} of text {text}")
+    elif strange is one.beyond:
         why = _(
             "the first error of {engine} beyond rounding of {format} is that of token {position} "
             "of text {text}"

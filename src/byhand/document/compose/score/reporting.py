@@ -9,6 +9,8 @@ from byhand.document import words
 from byhand.document.compose.score.likenesses import findings, next_look
 from byhand.document.compose.score.plots import plots
 from byhand.document.compose.score.saying import (
+    LONGEST,
+    LONGEST_ON_PAGE,
     amount,
     in_context,
     nats,
@@ -70,7 +72,7 @@ def sections(scored: Scored, *, drawn: bool = True) -> Iterator[Section]:
         yield Section("standings", heading, about, tuple(_standings(scored)))
     if drawn and (pictures := tuple(plots(scored))):
         yield Section("plots", _("The errors in pictures"), "", pictures)
-    worst = tuple(_worst(scored, each) for each in scored.against if each.summary.count)
+    worst = tuple(_worst(scored, each, drawn) for each in scored.against if each.summary.count)
     if worst:
         yield Section("worst", _("The largest errors"), _about_worst(), worst)
     yield Section("tokens", _("The tokens"), _about_tokens(scored), tuple(_tokens(scored, drawn)))
@@ -195,12 +197,13 @@ def _about_standings(under: Standings) -> str:
 # ------------------------------------------------------------------ tokens
 
 
-def _worst(scored: Scored, against: Against) -> Grid:
+def _worst(scored: Scored, against: Against, drawn: bool) -> Grid:
+    longest = LONGEST_ON_PAGE if drawn else LONGEST
     rows = tuple(
         (
-            f"{token.text} [{token.position}]", in_context(scored, token),
+            f"{token.text} [{token.position}]", in_context(scored, token, longest),
             true_value(scored, token), nats(token.errors[against.name]),
-            amount(token.margin), standing_word(token.standing),
+            amount(token.margin), _standing(against, token),
         )
         for token in scored.worst(against)
     )  # fmt: skip
@@ -209,6 +212,12 @@ def _worst(scored: Scored, against: Against) -> Grid:
         Column(_("margin"), "number"), Column(""),
     )  # fmt: skip
     return Grid(_("The largest errors of {engine}").format(engine=against.name), columns, rows)
+
+
+def _standing(against: Against, token: ScoredToken) -> str:
+    """Whether the engine says another token there, as far as its log tells."""
+    own = against.standings
+    return standing_word(token.standing if own is None else own.of(token.place))
 
 
 def _tokens(scored: Scored, drawn: bool) -> Iterator[Part]:
@@ -227,20 +236,21 @@ def _tokens(scored: Scored, drawn: bool) -> Iterator[Part]:
         if token.text != text and len(scored.scores) > 1:
             rows.append((token.text,))
         text = token.text
-        rows.append(_row(scored, token, names))
+        rows.append(_row(scored, token, names, drawn))
     yield Grid(_("ln p of each token"), columns, tuple(rows))
     left = len(scored.truth) - len(shown)
     if left:
         yield LeftOut(_("{count} more tokens: --json has them all").format(count=words.whole(left)))
 
 
-def _row(scored: Scored, token: ScoredToken, names: list[str]) -> tuple[str, ...]:
+def _row(scored: Scored, token: ScoredToken, names: list[str], drawn: bool) -> tuple[str, ...]:
+    """A token; where engines fill the lines of a terminal, the likelier one is left out."""
     return (
         str(token.position),
         words.printable(token.token),
         true_value(scored, token),
         *(nats(token.errors[name]) for name in names),
-        _rank(scored, token),
+        _rank(scored, token) if drawn or not names else words.whole(token.rank),
         amount(token.margin),
         standing_word(token.standing),
     )

@@ -9,7 +9,7 @@ from byhand.language import _
 from byhand.scoring.scored import Scored, ScoredToken
 
 CONTEXT = 6  # tokens before one that are shown with it
-LONGEST = 20  # characters of a context
+LONGEST, LONGEST_ON_PAGE = 16, 40  # characters of a context
 DECIMALS, MOST_DECIMALS = 6, 15  # of a float; of a true value, which is kept as a float64
 
 
@@ -46,16 +46,17 @@ def share(value: float) -> str:
 
 def times(ratio: float) -> str:
     """How many times something is something else."""
-    return _("{number} times").format(number=amount(ratio))
+    number = amount(ratio)
+    return _("{number} times").format(number="1.0" if number == "1" else number)
 
 
-def in_context(scored: Scored, token: ScoredToken) -> str:
-    """A token behind the few before it."""
+def in_context(scored: Scored, token: ScoredToken, longest: int) -> str:
+    """A token behind the few before it, of which so many characters are shown."""
     sample = scored.truth.samples[int(scored.truth.text[token.place])]
     before = sample.ids[max(0, token.position - CONTEXT) : token.position]
     told = words.printable(scored.model.vocabulary.decode(before))
-    if len(told) > LONGEST:
-        told = "…" + told[-LONGEST:]
+    if len(told) > longest:
+        told = "…" + told[-longest:]
     return f"{told} → {words.printable(token.token)}"
 
 

@@ -1,11 +1,11 @@
 """Scored texts as data: the JSON document of `byhand score`.
 
-    {"model", "numbers", "proven", "mean_loss", "format", "usual_spread", "standings",
+    {"model", "numbers", "proven", "mean_loss", "perplexity", "format", "usual_spread", "standings",
      "engines": [{"engine", "summary", "likeness": [{"format", "kind", "ratio", "low", "high",
                   "tokens", "beyond", "biased", "lean"}], "standings", "findings"}],
      "pairs": [{"engines", "summary"}],
      "tokens": [{"text", "position", "id", "token", "logprob", "radius", "rank", "best", "margin",
-                 "standing", "errors"}]}
+                 "entropy", "standing", "errors"}]}
 
 A summary has the fields of `byhand.scoring.summaries.Summary`.  What is not known is null, and so
 is a radius where nothing is proven.
@@ -14,14 +14,14 @@ is a radius where nothing is proven.
 from __future__ import annotations
 
 from dataclasses import asdict
-from math import isfinite
+from math import exp, isfinite
 from typing import Any, TextIO
 
 from byhand.document.media.json.records import write_document
 from byhand.scoring.likeness import Likeness
 from byhand.scoring.scored import Against, Scored, ScoredToken
 from byhand.scoring.standings import STANDINGS, Standings
-from byhand.scoring.summaries import Summary
+from byhand.scoring.summaries import MOST, Summary
 
 
 def write_json(scored: Scored, to: TextIO) -> None:
@@ -32,11 +32,13 @@ def write_json(scored: Scored, to: TextIO) -> None:
 def document_of(scored: Scored) -> dict[str, Any]:
     """The document as Python data."""
     under = scored.standings
+    mean = -float(scored.truth.logprobs.mean())
     return {
         "model": scored.model.name,
         "numbers": scored.truth.numbers,
         "proven": scored.truth.proven,
-        "mean_loss": _known(-float(scored.truth.logprobs.mean())),
+        "mean_loss": _known(mean),
+        "perplexity": _known(exp(mean)) if mean < MOST else None,
         "format": scored.format,
         "usual_spread": None if under is None else _known(under.spread),
         "standings": _counts(under),
@@ -98,6 +100,7 @@ def _token(token: ScoredToken) -> dict[str, Any]:
         "rank": token.rank,
         "best": token.best,
         "margin": _known(token.margin),
+        "entropy": _known(token.entropy),
         "standing": token.standing or None,
         "errors": {name: _known(error) for name, error in token.errors.items()},
     }
