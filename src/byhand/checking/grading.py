@@ -16,7 +16,7 @@ shows the marks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -157,9 +157,24 @@ def grade(
     worth = text.marks if marks is None else marks
     return Graded(
         student=_student(text),
-        lines=tuple(_graded(line, _worth(line, worth, rules), rules) for line in text.lines),
+        lines=(
+            *(_graded(line, _worth(line, worth, rules), rules) for line in text.lines),
+            *_missing(text),
+        ),
         unplaced=tuple(dict.fromkeys(each.name for each in text.unmatched)),
     )
+
+
+def _missing(text: MarkedText) -> Iterator[GradedLine]:
+    """The lines that a worksheet asks for and that are no longer in the file: they are blank."""
+    there = {
+        name
+        for line in text.lines
+        for name in (line.claim.name, line.address, line.claim.address)
+    } | {each.name for each in text.unmatched}
+    for name, worth in text.marks.items():
+        if name not in there:
+            yield GradedLine(name, Fraction(0), worth, BLANK, None, Fraction(0))
 
 
 def _student(text: MarkedText) -> str:
@@ -190,7 +205,7 @@ def _graded(line: Marked, worth: Fraction, rules: Rules) -> GradedLine:
 
 def _filled(line: Marked) -> Fraction:
     claimed = line.claim.claimed
-    if claimed is None or claimed.size == 0:
+    if claimed is None or line.claim.unread or claimed.size == 0:
         return Fraction(1)
     return Fraction(int(np.count_nonzero(claimed)), claimed.size)
 

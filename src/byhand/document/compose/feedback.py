@@ -68,6 +68,7 @@ def _line(number: int, line: GradedLine, tokens: Sequence[str]) -> FeedbackLine:
     if line.outcome == Verdict.UNSUPPORTED.value:
         word = _("right")
     claim = None if line.marked is None or line.outcome == BLANK else line.marked.claim
+    claim = None if claim is not None and claim.unread else claim
     return FeedbackLine(
         number=number,
         address=line.name,
