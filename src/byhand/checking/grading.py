@@ -98,14 +98,22 @@ class GradedLine:
         elif self.outcome == Verdict.UNSUPPORTED.value:
             said.append(_("the right value, but not from your line above"))
         elif self.outcome == Verdict.ERROR.value:
-            mistake = self.mistake
-            described = self.marked.described if self.marked else ()
-            said.append(
-                mistake.sentence if mistake else next(iter(described), _("does not follow"))
-            )
+            said.append(self.mistake.sentence if self.mistake else self._without_a_cause)
         if self.filled < 1 and not self.given:
             said.append(_("not all of it is filled in"))
         return "; ".join(said)
+
+    @property
+    def _without_a_cause(self) -> str:
+        """What is known of a wrong line whose mistake is not."""
+        marked = self.marked
+        if marked is None or marked.described:
+            return marked.described[0] if marked else _("does not follow")
+        if 0 < marked.outside < marked.entries:
+            return _("does not follow; {right} of its {count} numbers are right").format(
+                right=marked.entries - marked.outside, count=marked.entries
+            )
+        return _("does not follow")
 
 
 @dataclass(frozen=True)
@@ -168,9 +176,7 @@ def grade(
 def _missing(text: MarkedText) -> Iterator[GradedLine]:
     """The lines that a worksheet asks for and that are no longer in the file: they are blank."""
     there = {
-        name
-        for line in text.lines
-        for name in (line.claim.name, line.address, line.claim.address)
+        name for line in text.lines for name in (line.claim.name, line.address, line.claim.address)
     } | {each.name for each in text.unmatched}
     for name, worth in text.marks.items():
         if name not in there:

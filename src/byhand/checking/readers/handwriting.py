@@ -69,7 +69,10 @@ def sheet_of(source: str, table: Table) -> Sheet:
     given = _entries(_lines(table, GIVEN) or {}, replace(manner, comma=False))
     return Sheet(
         source,
-        (*_entries(claims, manner, forgiving=bool(marks)), *(replace(entry, given=True) for entry in given)),
+        (
+            *_entries(claims, manner, forgiving=bool(marks)),
+            *(replace(entry, given=True) for entry in given),
+        ),
         text=_heading(table, "text"),
         read_text=_heading(table, "source"),
         target=_heading(table, "target"),
