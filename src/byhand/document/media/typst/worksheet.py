@@ -65,7 +65,8 @@ class _Source:
             body.append(self.questions(questions, len(body) + 1))
         if self.copy.correction is not None:
             body.append(self.correction(*self.copy.correction, len(body) + 1))
-        yield f"#show: it => book(title: {title}, language: {string(book.language)}, it)"
+        header = words(" · ".join(filter(None, (self.copy.title, sheet.student))))
+        yield f"#show: it => book(title: {header}, language: {string(book.language)}, it)"
         said = array(prose(text) for text in self.copy.instructions)
         asks = array(() if self.copy.key else self.asks())
         yield "#" + call("worksheet-head", words(f"byhand · {book.model}"), title, said, asks)
