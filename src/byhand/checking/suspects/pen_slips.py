@@ -46,6 +46,7 @@ class Written:
 
     @classmethod
     def of(cls, scene: Scene) -> Written | None:
+        """The claimed part of a scene; None where it is no line of numbers."""
         context, shape = scene.context, scene.target.shape
         values, expected = context.values, context.expected
         if values is None or expected is None or scene.target.op in IDS:
