@@ -6,6 +6,7 @@ are known only then.  The commands themselves are in their own files.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from shlex import quote
@@ -20,11 +21,25 @@ from byhand.language import later as later
 from byhand.options import does_not_fit, refuse_unless_whole, whole_or_text
 
 HELP = ["-h", "--help"]
+_WORD = re.compile(r"[A-Z]{2,}")
+VALUES = {  # the words that stand for values
+    later("ADDRESS"), later("BOUND"), later("CERTIFICATE"), later("CLAIMS"), later("DEVICE"),
+    later("DIR"), later("FILE"), later("FORMAT"), later("KIND"), later("KINDS"), later("LANG"),
+    later("LEVEL"), later("LOG"), later("MODEL"), later("NAME"), later("NAMES"), later("NORM"),
+    later("ORIGINAL"), later("OTHER"), later("PATTERN"), later("PROPERTY"), later("RANGE"),
+    later("RATE"), later("RULE"), later("SECTION"), later("SHARE"), later("SHELL"),
+    later("STYLE"), later("TEXT"), later("TEXTS"), later("TOKENS"), later("WHICH"), later("WORD"),
+}  # fmt: skip
 
 
 def translated(marked: str | None) -> str:
     """The message, marked with `later`, in the current language."""
     return _(marked) if marked else ""
+
+
+def value_word(name: str) -> str:
+    """The word that stands for a value, in the current language; signs around it stay."""
+    return _WORD.sub(lambda found: _(found[0]) if found[0] in VALUES else found[0], name)
 
 
 class HelpPage(click.HelpFormatter):
@@ -51,7 +66,11 @@ class Context(click.Context):
 
 
 class Option(click.Option):
-    """An option whose help is translated when it is shown."""
+    """An option whose help, and the word for its value, are translated when they are shown."""
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        """The word for the value: FILE, ARCHIVO."""
+        return value_word(super().make_metavar(ctx))
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The option and its help in the current language."""
@@ -88,7 +107,7 @@ class Command(click.Command):
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the usage line of the command."""
-        _write_usage(ctx, formatter, " ".join([*self.arguments, _("[options]")]))
+        _write_usage(ctx, formatter, " ".join([*map(value_word, self.arguments), _("[options]")]))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes what the command does."""
@@ -99,7 +118,7 @@ class Command(click.Command):
         if self.arguments:
             with formatter.section(_("Arguments")):
                 formatter.write_dl(
-                    [(name, translated(text)) for name, text in self.arguments.items()]
+                    [(value_word(name), translated(text)) for name, text in self.arguments.items()]
                 )
         _write_options(self, ctx, formatter)
 
@@ -325,7 +344,9 @@ def complaint(error: click.ClickException, arguments: Sequence[str] = ()) -> Usa
             )
         case click.MissingParameter():
             name = (error.param.metavar if error.param else None) or "?"
-            return UsageError(_("{name} is missing").format(name=name), hint=_see_help(ctx))
+            return UsageError(
+                _("{name} is missing").format(name=value_word(name)), hint=_see_help(ctx)
+            )
         case click.BadOptionUsage():
             return UsageError(
                 _("{name} cannot be used like this").format(name=error.option_name),

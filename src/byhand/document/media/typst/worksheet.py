@@ -14,7 +14,6 @@ from byhand.document.media.typst.quoting import array, call, content, prose, str
 from byhand.document.parts import Number, NumberTable
 from byhand.language import _
 
-
 MARGIN = "(x: 20mm, top: 21mm, bottom: 17mm)"  # narrower than a book's: less paper
 
 
