@@ -6,4 +6,13 @@ import sys
 
 from byhand.entry import main
 
-main(sys.argv[1:] or ["trace", "tiny", "a b"])
+if sys.argv[1:]:
+    main()
+try:
+    main(["trace", "tiny", "a b"])
+finally:
+    if sys.stderr is not None and sys.stderr.isatty():
+        from byhand.cli.printing import talk
+        from byhand.language import _
+
+        talk("\n" + _("Go on with: byhand trace journey, byhand serve, byhand --help"))

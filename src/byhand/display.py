@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 _DRAWN = {  # class → the function that draws one of its objects, as one piece of HTML
+    "byhand.checking.verdicts:Marked": "byhand.document.cells:marked_cell",
     "byhand.checking.verdicts:Marking": "byhand.document.cells:marking_cell",
     "byhand.comparing:Comparison": "byhand.document.cells:comparison_cell",
     "byhand.contrasting:Contrast": "byhand.document.cells:contrast_cell",
@@ -34,7 +35,6 @@ _DRAWN = {  # class → the function that draws one of its objects, as one piece
     "byhand.capturing.captured:Capture": "byhand.document.cells:fields_cell",
     "byhand.generating.generation:Chosen": "byhand.document.cells:fields_cell",
     "byhand.numbers.enclosed.enclosure:Enclosure": "byhand.document.cells:fields_cell",
-    "byhand.checking.verdicts:Marked": "byhand.document.cells:fields_cell",
     "byhand.model:Model": "byhand.document.cells:model_cell",
     "byhand.spec:ModelSpec": "byhand.document.cells:fields_cell",
     "byhand.numbers.base:Prediction": "byhand.document.cells:fields_cell",

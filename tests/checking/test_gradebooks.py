@@ -213,7 +213,7 @@ def test_the_commonest_mistakes_come_first_each_student_once() -> None:
     assert [(each.kind, each.summary) for each in book.mistakes] == [
         ("scale-missing", "2 of 3: forgot the 1/√d scale"),
         ("gelu-kind", "1 of 3: GELU is erf"),
-        (UNEXPLAINED, "1 of 3: c does not follow, and no suspect explains it"),
+        (UNEXPLAINED, "1 of 3: c does not follow, and no cause was found"),
     ]
     assert book.mistakes[0].students == ("Anna", "Ben")
     assert book.mistakes[0].lines == ("b", "c")

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from student_slips import SLIPS, Row, Slip, Working
+from calculation_slips import CALCULATION_SLIPS
+from student_slips import SLIPS as PEN_SLIPS
+from student_slips import Row, Slip, Working
 
 import byhand
 from budgets import LONG
@@ -34,6 +36,7 @@ from byhand.numbers.base import ABSENT
 from byhand.numbers.pencil import Pencil
 from byhand.tracing import Trace
 
+SLIPS = (*PEN_SLIPS, *CALCULATION_SLIPS)
 SHOWN = SLIPS if LONG else SLIPS[::4]
 
 
@@ -163,6 +166,92 @@ def test_an_error_that_is_carried_along_costs_nothing_more(tmp_path: Path) -> No
     assert "block.0.attn.weights[0,3]" in carried
     assert "logits[3]" in carried
     assert "block.0.attn.q[0,3]" not in carried
+
+
+@pytest.mark.parametrize(
+    ("word", "said"), [("on", "second largest logit"), ("dog", "smallest logit")]
+)
+def test_another_token_is_told_by_its_logit(word: str, said: str, tmp_path: Path) -> None:
+    sheet, _right = sheet_of("journey", level="pass")
+    path = tmp_path / "filled.yaml"
+    path.write_text(
+        claims_text(sheet, filled=True)
+        .replace('"cat"', "cat")
+        .replace("next[3]: cat", f'next[3]: "{word}"'),
+        "utf-8",
+    )
+    line = grade(byhand.check("journey", path).texts[0])["next[3]"]
+    assert line.mark == 0
+    assert said in line.comment
+
+
+# ------------------------------------------------------------------ answers that are hard to read
+
+
+def answered(answers: dict[str, str], folder: Path) -> Graded:
+    """The key of the sheet on the whole pass, with some answers typed otherwise."""
+    sheet, _right = sheet_of("journey", level="pass")
+    with speaking("en"):
+        lines = claims_text(sheet, filled=True).split("\n")
+    block = lines.index("claims:")
+    for at, line in enumerate(lines[block:], block):
+        key = line.partition(": ")[0].strip()
+        if key in answers:
+            lines[at] = f"  {key}: {answers[key]}"
+    path = folder / "typed.yaml"
+    path.write_text("\n".join(lines), "utf-8")
+    return grade(byhand.check("journey", path).texts[0])
+
+
+UNREAD = {
+    "block.0.attn.q[0,3]": ("see the back", "“see the back” is not a number"),
+    "block.0.attn.k[0,3]": ("[idk, 0.879, -0.039, -0.396]", "“idk” is not a number"),
+    "block.0.attn.out[3]": ("[0.1, 0.2, 0.3]", "3 numbers are written; 4 are asked for"),
+    "block.0.mlp.norm.mean[3]": ("[0.1, 0.2]", "2 numbers are written; one is asked for"),
+    "block.0.mlp.out[3]": ("{0.1: : 2", "is not a number"),
+    "block.0.mlp.add[3]": ("", "left blank"),
+    "next[3]": ("banana", "'banana' is not in the vocabulary"),
+}
+
+
+def test_an_answer_that_cannot_be_read_costs_its_own_line_and_not_the_sheet(tmp_path: Path) -> None:
+    found = answered({key: typed for key, (typed, _said) in UNREAD.items()}, tmp_path)
+    lost = {line.name: line.comment for line in found.lines if line.mark != line.out_of}
+    assert lost.keys() == UNREAD.keys()
+    assert found.out_of - found.total == len(UNREAD)
+    for key, (_typed, said) in UNREAD.items():
+        assert said in lost[key]
+
+
+def test_what_a_person_reads_at_once_costs_nothing(tmp_path: Path) -> None:
+    weights = "0.387 0.146 0.220 0.247"
+    sheet, _right = sheet_of("journey", level="pass")
+    key = {blank.address: blank.answers for blank in sheet.blanks}
+    assert " ".join(key["block.0.attn.weights[0,3]"]) == weights
+    q, k = (key[f"block.0.attn.{name}[0,3]"] for name in "qk")
+    found = answered(
+        {
+            "block.0.attn.weights[0,3]": weights,
+            "block.0.attn.q[0,3]": "[" + ", ".join(q).replace(".", ",") + "]",
+            "block.0.attn.k[0,3]": "[" + ", ".join(k),
+            "loss[0]": f"≈ {key['loss[0]'][0]} nats  # checked",
+            "next[3]": key["next[3]"][0].capitalize(),
+        },
+        tmp_path,
+    )
+    assert found.total == found.out_of
+
+
+def test_a_line_that_was_deleted_is_blank_and_not_forgotten(tmp_path: Path) -> None:
+    sheet, _right = sheet_of("journey", level="pass")
+    path = tmp_path / "short.yaml"
+    lines = claims_text(sheet, filled=True).split("\n")
+    place = next(at for at, line in enumerate(lines) if line.startswith("  logits[3]: ["))
+    path.write_text("\n".join(lines[:place] + lines[place + 1 :]), "utf-8")
+    found = grade(byhand.check("journey", path).texts[0])
+    assert found.out_of == len(sheet.blanks)
+    assert found.out_of - found.total == 1
+    assert found["logits[3]"].comment == "left blank"
 
 
 # ------------------------------------------------------------------ a class

@@ -48,6 +48,10 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         ("byhand trace tiny --lang ", ["en", "es"]),
         ("byhand trace tiny --float bf", ["bfloat16"]),
         ("byhand trace tiny --shap", ["--shapes"]),
+        ("byhand book tiny --level b", ["block", "backward"]),
+        ("byhand book tiny --ask values,sh", ["values,shapes"]),
+        ("byhand completion ", ["bash", "zsh", "fish"]),
+        ("byhand trace tiny --at block.0.attn.s", ["block.0.attn.scores"]),
     ],
 )
 def test_bash_offers_what_begins_like_the_word(
@@ -73,8 +77,8 @@ def test_an_unknown_shell_is_refused_with_those_that_are_known(byhand: Call) -> 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("trace", "tiny", "-a b"), "byhand trace MODEL -- '-…'"),
-        (("step", "tiny", "-a"), "byhand step MODEL -- '-…'"),
+        (("trace", "tiny", "-a b", "--exact"), "byhand trace tiny --exact -- '-a b'"),
+        (("step", "tiny", "-a"), "byhand step tiny -- -a"),
         (("count", "-a"), "see byhand count --help"),
         (("trace", "tiny", "--exacd"), "did you mean --exact"),
     ],

@@ -43,17 +43,17 @@ def test_the_three_facts_of_abc_are_told(abc: Facts) -> None:
         "After A (position 0) comes B, ahead of C by 10.9619, proven.",
         "The embedding alone says C; the MLP turns it to B, from 3.9881 behind C to 10.9619 ahead "
         "of it.",
-        "The lead over C comes above all from the MLP (+14.9500); most is taken from it by the "
-        "attention (-2.4926).",
+        "The lead over C comes above all from the MLP (+14.9500); the attention takes most away "
+        "(-2.4926).",
         "Without what the MLP adds, C would lead.",
-        "Checked: without the MLP the prediction after A is C, as said.",
-        "Without the position table or the attention it stays B, as said.",
+        "Checked: without the MLP the prediction after A is C, as expected.",
+        "Without the position table or the attention it stays B, as expected.",
     )
     assert told(abc, 1)[1] == (
         "The embedding alone says B; the MLP turns it to C, from 0.3411 behind B to 9.8368 ahead "
         "of it."
     )
-    assert told(abc, 2)[4] == "Checked: without the MLP the prediction after C is B, as said."
+    assert told(abc, 2)[4] == "Checked: without the MLP the prediction after C is B, as expected."
 
 
 # ----------------------------------------------------------------------- other facts, other words
@@ -159,20 +159,21 @@ def test_every_edited_fact_is_told_otherwise(abc: Facts) -> None:
 def test_what_does_not_happen_as_said_is_told_so(abc: Facts) -> None:
     other = Prediction(0, None, True)
     assert told(with_check(abc, 2, found=other))[4] == (
-        "Checked: without the MLP the prediction after A is A, not as said: by what is added "
-        "directly it would be C."
+        "Checked: without the MLP the prediction after A is A, not as expected: by what is "
+        "added directly it would be C."
     )
     stays = told(with_check(abc, 2, found=abc.facts[0].prediction))
     assert (
-        "Without the MLP it stays B, not as said: by what is added directly it would be C." in stays
+        "Without the MLP it stays B, not as expected: by what is added directly it would be C."
+        in stays
     )
     assert "Checked: no single part is needed." in stays
     surprising = told(with_check(abc, 1, found=other))
     assert surprising[4] == (
-        "Checked: without the attention the prediction after A is A, not as said: by what is added "
-        "directly it would be B."
+        "Checked: without the attention the prediction after A is A, not as expected: by what is "
+        "added directly it would be B."
     )
-    assert not any("not as said" in sentence for sentence in told(abc))
+    assert not any("not as expected" in sentence for sentence in told(abc))
 
 
 def test_what_is_undecided_is_told_as_undecided(abc: Facts) -> None:
@@ -204,14 +205,14 @@ def test_a_tie_is_told_and_how_it_is_decided(abc: Facts) -> None:
         "and the first of them is taken."
     )
     assert told(facts(byhand.trace("tiny")), 1)[-2] == (
-        "Without the attention it stays a (level with b and c), as said."
+        "Without the attention it stays a (level with b and c), as expected."
     )
 
 
 def test_a_model_in_which_no_single_part_is_needed_is_told_so() -> None:
     assert told(facts(byhand.trace("journey")), 0)[-2:] == (
         "Checked: no single part is needed.",
-        "Without the position table, the attention or the MLP it stays “cat”, as said.",
+        "Without the position table, the attention or the MLP it stays “cat”, as expected.",
     )
 
 
@@ -228,7 +229,7 @@ def test_several_blocks_and_many_heads_are_told_apart_and_together() -> None:
         "The embedding alone says “she”; the MLP of block 0 turns it to “insist”, the attention of "
         "block 1 turns it to “visit”, the MLP of block 1 turns it to “insist”, from 0.0313 behind "
     )
-    assert sentences[-1] == "Without any one of the other 9 parts it stays “insist”, as said."
+    assert sentences[-1] == "Without any one of the other 9 parts it stays “insist”, as expected."
 
 
 def test_where_many_parts_change_the_prediction_the_last_are_counted(abc: Facts) -> None:
@@ -245,13 +246,13 @@ def test_where_many_parts_change_the_prediction_the_last_are_counted(abc: Facts)
 
     five = ((0, 0), (1, 0), (2, 0), (0, 2), (1, 2))
     assert with_fates(*five)[-1] == (
-        "Checked: without head 4 the prediction after A is C, not as said: by what is added "
-        "directly it would be B."
+        "Checked: without head 4 the prediction after A is C, not as expected: by what is "
+        "added directly it would be B."
     )
     *_four, last = with_fates(*five, (2, 2))
     assert len(_four) == 4
-    assert (
-        last == "Checked: without head 4 or head 5 it is another token, too; 1 of these 2 as said."
+    assert last == (
+        "Checked: without head 4 or head 5 it is another token, too; 1 of these 2 as expected."
     )
 
 

@@ -201,5 +201,11 @@ def test_small_objects_are_shown_by_their_fields_and_a_model_by_its_parameters()
     model = trace.model._repr_html_() or ""
     assert "token embedding" in model
     assert "vocab·d" in model
+    with speaking("es"):
+        assert "Tres palabras" in (trace.model._repr_html_() or "")
+    (line,) = byhand.check("tiny", {"logits[1]": ["1", "-1", "1/2"]}, text="a b")
+    marked = line._repr_html_() or ""
+    assert [said for said in ("logits[1]", "error here", "claimed") if said not in marked] == []
+    assert "Claim(" not in marked
     (scores,) = byhand.score("tiny", "a b", digits=4).scores
     assert "logprobs" in (scores._repr_html_() or "")

@@ -55,6 +55,7 @@ class Entry:
     made_of: str = ""  # the first thing that this operation read
     said: str = ""  # its name in the dump, where `name` is how that was read
     read: str = ""  # how it was read: cut, turned, scaled
+    unread: str = ""  # why a student's answer cannot be read: it is wrong, the sheet is not
     style: str = ""  # whose order of axes it has, where its name does not tell
 
 
@@ -114,6 +115,7 @@ class Claim:
     kind: str = VALUE
     given: bool = False  # printed on the sheet, not written by the student
     read: str = ""  # how it was read out of a dump, where that is more than its name
+    unread: str = ""  # why it cannot be read, on a worksheet
 
     @property
     def by_hand(self) -> bool:

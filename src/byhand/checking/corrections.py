@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from byhand.checking.claims import Claim, ClaimedText, Entry, Sheet
-from byhand.checking.entries import left_blank
+from byhand.checking.entries import left_blank, not_read
 from byhand.checking.verdicts import Marked, MarkedText, Verdict
 from byhand.errors import InputError
 from byhand.language import _
@@ -72,7 +72,7 @@ def _line(
     """Whether the wrong line was named."""
     claim = _claim(LINE, sheet, entry)
     if entry is None or (entry.claimed is not None and not entry.claimed.any()):
-        return left_blank(claim)
+        return _nothing_read(claim)
     said = float(np.asarray(entry.values, dtype=np.float64).ravel()[0])
     if said == number:
         return Marked(claim, Verdict.RIGHT, entries=1)
@@ -96,7 +96,7 @@ def _values(
 ) -> Marked:
     """Whether the right values of the wrong line are given, judged from the lines above it."""
     if entry is None or (entry.claimed is not None and not entry.claimed.any()):
-        return left_blank(_claim(VALUES, sheet, entry))
+        return _nothing_read(_claim(VALUES, sheet, entry))
     size = wrong.claim.values.shape
     if entry.values.size != int(np.prod(size)):
         told = _("the line has {expected} numbers, not {found}").format(
@@ -120,8 +120,14 @@ def _values(
     return replace(line, claim=replace(line.claim, name=VALUES))
 
 
+def _nothing_read(claim: Claim) -> Marked:
+    """The verdict on a line without an answer, or with one that cannot be read."""
+    blank = left_blank(claim)
+    return not_read(blank) if claim.unread else blank
+
+
 def _claim(name: str, sheet: Sheet, entry: Entry | None) -> Claim:
     values = np.zeros(()) if entry is None else np.asarray(entry.values, dtype=np.float64)
     claimed = np.zeros(values.shape, dtype=np.bool_) if entry is None else entry.claimed
     return Claim(name, (), values, name, sheet.source if entry is None else entry.source,
-                 claimed=claimed)  # fmt: skip
+                 claimed=claimed, unread="" if entry is None else entry.unread)  # fmt: skip

@@ -30,6 +30,12 @@ def left_blank(claim: Claim) -> Marked:
     return Marked(claim, Verdict.UNJUDGED, reason=_("left blank"), blank=True)
 
 
+def not_read(line: Marked) -> Marked:
+    """The verdict on an answer that cannot be read: it is wrong, whatever was meant."""
+    reason = line.claim.unread
+    return Marked(line.claim, Verdict.ERROR, described=(reason,), entries=1, outside=1)
+
+
 def why_missing(missing: Missing) -> str:
     """Why a step has no value, in words."""
     if missing.kind == "unknown":

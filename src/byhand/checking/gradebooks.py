@@ -200,7 +200,9 @@ def _sentence(line: GradedLine) -> str:
         return _("{address} is printed on the sheet with other numbers").format(
             address=line.address
         )
-    return _("{address} does not follow, and no suspect explains it").format(address=line.address)
+    if line.marked is not None and line.marked.claim.unread:
+        return _("{address} cannot be read").format(address=line.address)
+    return _("{address} does not follow, and no cause was found").format(address=line.address)
 
 
 # ------------------------------------------------------------------------ as a table

@@ -16,7 +16,7 @@ shows the marks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -98,14 +98,22 @@ class GradedLine:
         elif self.outcome == Verdict.UNSUPPORTED.value:
             said.append(_("the right value, but not from your line above"))
         elif self.outcome == Verdict.ERROR.value:
-            mistake = self.mistake
-            described = self.marked.described if self.marked else ()
-            said.append(
-                mistake.sentence if mistake else next(iter(described), _("does not follow"))
-            )
+            said.append(self.mistake.sentence if self.mistake else self._without_a_cause)
         if self.filled < 1 and not self.given:
             said.append(_("not all of it is filled in"))
         return "; ".join(said)
+
+    @property
+    def _without_a_cause(self) -> str:
+        """What is known of a wrong line whose mistake is not."""
+        marked = self.marked
+        if marked is None or marked.described:
+            return marked.described[0] if marked else _("does not follow")
+        if 0 < marked.outside < marked.entries:
+            return _("does not follow; {right} of its {count} numbers are right").format(
+                right=marked.entries - marked.outside, count=marked.entries
+            )
+        return _("does not follow")
 
 
 @dataclass(frozen=True)
@@ -157,9 +165,22 @@ def grade(
     worth = text.marks if marks is None else marks
     return Graded(
         student=_student(text),
-        lines=tuple(_graded(line, _worth(line, worth, rules), rules) for line in text.lines),
+        lines=(
+            *(_graded(line, _worth(line, worth, rules), rules) for line in text.lines),
+            *_missing(text),
+        ),
         unplaced=tuple(dict.fromkeys(each.name for each in text.unmatched)),
     )
+
+
+def _missing(text: MarkedText) -> Iterator[GradedLine]:
+    """The lines that a worksheet asks for and that are no longer in the file: they are blank."""
+    there = {
+        name for line in text.lines for name in (line.claim.name, line.address, line.claim.address)
+    } | {each.name for each in text.unmatched}
+    for name, worth in text.marks.items():
+        if name not in there:
+            yield GradedLine(name, Fraction(0), worth, BLANK, None, Fraction(0))
 
 
 def _student(text: MarkedText) -> str:
@@ -190,7 +211,7 @@ def _graded(line: Marked, worth: Fraction, rules: Rules) -> GradedLine:
 
 def _filled(line: Marked) -> Fraction:
     claimed = line.claim.claimed
-    if claimed is None or claimed.size == 0:
+    if claimed is None or line.claim.unread or claimed.size == 0:
         return Fraction(1)
     return Fraction(int(np.count_nonzero(claimed)), claimed.size)
 

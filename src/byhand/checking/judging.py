@@ -20,7 +20,7 @@ from byhand.checking.causes import Form, together, with_causes
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
-from byhand.checking.entries import furthest, why_missing
+from byhand.checking.entries import furthest, not_read, why_missing
 from byhand.checking.gaps.asking import halving
 from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
@@ -79,6 +79,7 @@ def judge_text(
         *mark_standings(stood, replay),
         *_Judge(replay).marked(suspects=suspects, others=others, known=known),
     ]
+    lines = [not_read(line) if line.claim.unread else line for line in lines]
     name = _precision_name(rounding, text.claims)
     marked = MarkedText(
         text.text, text.tokens, name, tuple(lines), text.unmatched, text.label, text.marks,

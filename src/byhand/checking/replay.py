@@ -257,7 +257,7 @@ class Replay:
         known = [address for address in above if address in edited.known]
         plan = edited.only([target], given=known)
         given = {step.address for step in plan} & above
-        values = {address: self._from_claims(edited[address]) for address in given}
+        values = {address: self.from_claims(edited[address]) for address in given}
 
         def revise(worked: Worked) -> Worked:
             if worked.address == target or worked.address in given:
@@ -323,13 +323,13 @@ class Replay:
     def _before(self, plan: Plan) -> dict[str, Worked]:
         """What the optimizer kept from the step before, as the claims give it."""
         steps = (step for step in plan if step.address.startswith(BEFORE))
-        return {step.address: self._from_claims(step) for step in steps}
+        return {step.address: self.from_claims(step) for step in steps}
 
     # ------------------------------------------------------------------- claims over values
 
     def _overlaid(self, worked: Worked) -> Worked:
-        if worked.step.op == "given" or worked.address in IDS:
-            return worked
+        if worked.step.op in ("given", "argmax") or worked.address in IDS:
+            return worked  # tokens: an edit may have given them another address
         lines = self.lines.get(worked.address, ())
         value = worked.value
         if worked.missing is not None:
@@ -345,7 +345,7 @@ class Replay:
             self._carried.setdefault(worked.address, value)
         return Worked(worked.step, value, self.numbers, worked.notes)
 
-    def _from_claims(self, step: Step) -> Worked:
+    def from_claims(self, step: Step) -> Worked:
         """A step whose entries are all claimed, with the values of the claims."""
         value = self._carried.get(step.address)
         if value is None:

@@ -36,8 +36,12 @@ class Surroundings:
         """What the claimant wrote for a step."""
         if address not in self._replay.complete:
             return None
-        whole = [line for line in self._replay.lines[address] if not line.claim.index]
-        return whole[0].values if whole else None
+        lines = self._replay.lines[address]
+        for line in lines:
+            if not line.claim.index and line.claim.claimed is None:
+                return line.values
+        joined = self._replay.from_claims(self._replay.plan[address]).value  # of several lines
+        return np.asarray(joined.mid, dtype=np.float64)
 
     def expected(self, address: str) -> Floats | None:
         """What follows for a claimed step from the lines above it."""

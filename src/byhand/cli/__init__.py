@@ -79,7 +79,7 @@ class Byhand(Group):
         except click.exceptions.Exit as ending:
             return ending.exit_code
         except click.ClickException as error:
-            return _tell(complaint(error))
+            return _tell(complaint(error, arguments))
         except ByhandError as error:
             return _tell(error)
         except KeyboardInterrupt:
@@ -112,6 +112,11 @@ class Byhand(Group):
         "count": count,
         "selftest": selftest,
         "completion": completion,
+    },
+    begin={
+        "byhand trace tiny": later("a whole pass, small enough to check with a pencil"),
+        "byhand serve": later("the same as a page: change a number, and see what follows"),
+        "byhand course --out course": later("a course with exercises, from the first word on"),
     },
     invoke_without_command=True,
     help=later(

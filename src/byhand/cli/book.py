@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from byhand.cli.choosing import DASHES, beside_options, numbers_options
+from byhand.cli.completing import listed
 from byhand.cli.printing import talk
 from byhand.cli.speaking import as_text_command, flag, later, option, whole_number
 from byhand.errors import OutputError, UsageError
@@ -54,7 +55,8 @@ def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @option(
     "--ask",
     "KINDS",
-    later(
+    shell_complete=listed("values", "shapes", "counts", "gradients", "step"),
+    help=later(
         "what a worksheet asks for: values, shapes, counts, gradients, step, or some of them with "
         "commas; without it, the first three"
     ),

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from byhand.cli.choosing import beside_options
+from byhand.cli.completing import files, models
 from byhand.cli.printing import talk
-from byhand.cli.speaking import MODEL, as_command, files, flag, json_option, later, models, option
+from byhand.cli.speaking import MODEL, as_command, flag, json_option, later, option
 from byhand.errors import UsageError
 from byhand.language import _
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class, shell_complete
 
+from byhand.cli.completing import some_of
 from byhand.cli.speaking import as_command, later
 from byhand.errors import UsageError, nearest
 from byhand.language import _
@@ -30,7 +31,7 @@ def answer(program: click.Command, asked: str) -> int:
     ),
     {"SHELL": later("bash, zsh or fish")},
 )
-@click.argument("shell", metavar="SHELL")
+@click.argument("shell", metavar="SHELL", shell_complete=some_of(*SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> int:
     """Prints the script for a shell; returns the exit status."""

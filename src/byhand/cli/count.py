@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from byhand.cli.speaking import MODEL, as_command, json_option, later, models
+from byhand.cli.completing import models
+from byhand.cli.speaking import MODEL, as_command, json_option, later
 
 
 @as_command(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from byhand.cli.choosing import DASHES, beside_options, numbers_options
+from byhand.cli.completing import listed
 from byhand.cli.printing import talk, width_of_output
 from byhand.cli.speaking import (
     as_text_command,
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from byhand.explaining import Explanation
 
 
-def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+def sections_of(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
     """The names of sections, separated by commas, in the order in which they are shown."""
     named = [name.strip() for value in values for name in value.split(",")]
     known = one_of(*SECTIONS)
@@ -55,7 +58,8 @@ def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
         "gradients, stream, norms, inputs; may be repeated"
     ),
     multiple=True,
-    callback=some_of,
+    callback=sections_of,
+    shell_complete=listed(*SECTIONS),
 )
 @beside_options
 @option(

@@ -15,18 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from byhand.cli.completing import files, models
 from byhand.cli.printing import talk
-from byhand.cli.speaking import (
-    MODEL,
-    as_command,
-    files,
-    flag,
-    json_option,
-    later,
-    models,
-    option,
-    whole_from,
-)
+from byhand.cli.speaking import MODEL, as_command, flag, json_option, later, option, whole_from
 from byhand.errors import ByhandError, UsageError
 from byhand.exit_status import FINE, INTERRUPTED, NO
 from byhand.language import _

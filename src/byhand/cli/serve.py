@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 import click
 
+from byhand.cli.completing import models as model_or_file
 from byhand.cli.printing import talk
 from byhand.cli.speaking import as_command, flag, later, option, whole_from
-from byhand.cli.speaking import models as model_or_file
 from byhand.errors import InputError
 from byhand.language import _, spoken
 

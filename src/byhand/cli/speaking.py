@@ -6,26 +6,40 @@ are known only then.  The commands themselves are in their own files.
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
+from byhand.cli.completing import BY_METAVAR, models, some_of
 from byhand.errors import UsageError, nearest
 from byhand.language import LANGUAGES, _
 from byhand.language import later as later
 from byhand.options import does_not_fit, refuse_unless_whole, whole_or_text
 
 HELP = ["-h", "--help"]
-FILES = ("FILE", "DIR", "OTHER")  # options with these values are completed to files
-Completed = CompletionItem
+_WORD = re.compile(r"[A-Z]{2,}")
+VALUES = {  # the words that stand for values
+    later("ADDRESS"), later("BOUND"), later("CERTIFICATE"), later("CLAIMS"), later("DEVICE"),
+    later("DIR"), later("FILE"), later("FORMAT"), later("KIND"), later("KINDS"), later("LANG"),
+    later("LEVEL"), later("LOG"), later("MODEL"), later("NAME"), later("NAMES"), later("NORM"),
+    later("ORIGINAL"), later("OTHER"), later("PATTERN"), later("PROPERTY"), later("RANGE"),
+    later("RATE"), later("RULE"), later("SECTION"), later("SHARE"), later("SHELL"),
+    later("STYLE"), later("TEXT"), later("TEXTS"), later("TOKENS"), later("WHICH"), later("WORD"),
+}  # fmt: skip
 
 
 def translated(marked: str | None) -> str:
     """The message, marked with `later`, in the current language."""
     return _(marked) if marked else ""
+
+
+def value_word(name: str) -> str:
+    """The word that stands for a value, in the current language; signs around it stay."""
+    return _WORD.sub(lambda found: _(found[0]) if found[0] in VALUES else found[0], name)
 
 
 class HelpPage(click.HelpFormatter):
@@ -52,7 +66,11 @@ class Context(click.Context):
 
 
 class Option(click.Option):
-    """An option whose help is translated when it is shown."""
+    """An option whose help, and the word for its value, are translated when they are shown."""
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        """The word for the value: FILE, ARCHIVO."""
+        return value_word(super().make_metavar(ctx))
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The option and its help in the current language."""
@@ -89,7 +107,7 @@ class Command(click.Command):
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the usage line of the command."""
-        _write_usage(ctx, formatter, " ".join([*self.arguments, _("[options]")]))
+        _write_usage(ctx, formatter, " ".join([*map(value_word, self.arguments), _("[options]")]))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes what the command does."""
@@ -100,7 +118,7 @@ class Command(click.Command):
         if self.arguments:
             with formatter.section(_("Arguments")):
                 formatter.write_dl(
-                    [(name, translated(text)) for name, text in self.arguments.items()]
+                    [(value_word(name), translated(text)) for name, text in self.arguments.items()]
                 )
         _write_options(self, ctx, formatter)
 
@@ -110,12 +128,13 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """Commands in their given order."""
+    """Commands in their given order; `begin` are calls for a newcomer, each with a line."""
 
     context_class = Context
 
-    def __init__(self, *args: Any, **rest: Any) -> None:
+    def __init__(self, *args: Any, begin: Mapping[str, str] | None = None, **rest: Any) -> None:
         super().__init__(*args, **rest)
+        self.begin = begin or {}
         self.context_settings = {"help_option_names": HELP}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -147,7 +166,10 @@ class Group(click.Group):
         _write_paragraphs(formatter, self.help)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the commands and the options."""
+        """Writes what to begin with, the commands and the options."""
+        if self.begin:
+            with formatter.section(_("Begin with")):
+                formatter.write_dl([(call, translated(text)) for call, text in self.begin.items()])
         with formatter.section(_("Commands")):
             formatter.write_dl(
                 [
@@ -172,14 +194,16 @@ def _see_help(ctx: click.Context | None) -> str:
     return _("see {command} --help").format(command=command)
 
 
-def _after_dashes(ctx: click.Context | None) -> str | None:
+def _after_dashes(ctx: click.Context | None, option: str, arguments: Sequence[str]) -> str | None:
     """What to do with a text that begins with a dash; None where the command takes no text."""
     if ctx is None or not isinstance(ctx.command, Command):
         return None
     if not any("TEXT" in name for name in ctx.command.arguments):
         return None
+    text = next((word for word in arguments if word.startswith(option)), option)
+    others = [word for word in arguments if word != text]
     told = _("put -- before a text that begins with a dash: {command}")
-    return told.format(command=f"{ctx.command_path} MODEL -- '-…'")
+    return told.format(command=" ".join(map(quote, ["byhand", *others, "--", text])))
 
 
 def _help_option(option: click.Option | None) -> click.Option | None:
@@ -235,37 +259,6 @@ def one_of(*known: str) -> Callable[[click.Context, click.Parameter, str | None]
     return check
 
 
-# ------------------------------------------------------------------ what a shell completes
-
-
-def some_of(*known: str) -> Callable[[click.Context, click.Parameter, str], list[Completed]]:
-    """Completes a value to those of these words that begin like it."""
-
-    def found(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[Completed]:
-        return [CompletionItem(word) for word in known if word.startswith(begun)]
-
-    return found
-
-
-def files(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[Completed]:
-    """Completes a value to a file, by the shell itself."""
-    return [CompletionItem(begun, type="file")]
-
-
-def formats(ctx: click.Context, param: click.Parameter, begun: str) -> list[Completed]:
-    """Completes the name of a float format."""
-    from byhand.numbers.floats.formats import FORMATS
-
-    return some_of(*FORMATS)(ctx, param, begun)
-
-
-def models(ctx: click.Context, param: click.Parameter, begun: str) -> list[Completed]:
-    """Completes the name of a built-in model, or else a file."""
-    from byhand.models import builtin_names
-
-    return some_of(*builtin_names())(ctx, param, begun) or files(ctx, param, begun)
-
-
 # ------------------------------------------------------------------ commands and options
 
 
@@ -301,10 +294,8 @@ TEXT = {"[TEXT]": later("the text; without it, the model's own")}
 
 def option(names: str, metavar: str, help: str, **more: Any) -> Callable[..., Any]:
     """An option with a value; `names` are its spellings, and its name in Python."""
-    if metavar in FILES:
-        more.setdefault("shell_complete", files)
-    if metavar == "FORMAT":
-        more.setdefault("shell_complete", formats)
+    if metavar in BY_METAVAR:
+        more.setdefault("shell_complete", BY_METAVAR[metavar])
     return click.option(*names.split(), cls=Option, metavar=metavar, help=help, **more)
 
 
@@ -339,8 +330,8 @@ json_option = flag("--json as_json", later("print one JSON document"), callback=
 # ------------------------------------------------------------------ click's complaints
 
 
-def complaint(error: click.ClickException) -> UsageError:
-    """An error of click as a UsageError of byhand's."""
+def complaint(error: click.ClickException, arguments: Sequence[str] = ()) -> UsageError:
+    """An error of click as a UsageError of byhand's; `arguments` are those of the call."""
     ctx = getattr(error, "ctx", None)
     match error:
         case click.NoSuchOption():
@@ -349,11 +340,13 @@ def complaint(error: click.ClickException) -> UsageError:
                 _("there is no option {name}").format(name=error.option_name),
                 hint=_("did you mean {names}?").format(names=close)
                 if close
-                else _after_dashes(ctx) or _see_help(ctx),
+                else _after_dashes(ctx, error.option_name, arguments) or _see_help(ctx),
             )
         case click.MissingParameter():
             name = (error.param.metavar if error.param else None) or "?"
-            return UsageError(_("{name} is missing").format(name=name), hint=_see_help(ctx))
+            return UsageError(
+                _("{name} is missing").format(name=value_word(name)), hint=_see_help(ctx)
+            )
         case click.BadOptionUsage():
             return UsageError(
                 _("{name} cannot be used like this").format(name=error.option_name),

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from byhand.cli.choosing import DASHES, beside_options, numbers_options
+from byhand.cli.completing import models, some_of
 from byhand.cli.printing import talk
-from byhand.cli.speaking import MODEL, as_command, json_option, later, models, option
+from byhand.cli.speaking import MODEL, as_command, json_option, later, option
 from byhand.language import _
 from byhand.options import whole_or_text
 
@@ -41,13 +42,19 @@ def _whole(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
 @click.argument("texts", metavar="[TEXT …]", nargs=-1)
 @beside_options
 @option("--target", "WORD", later("the word that should come next, after each text"))
-@option("--loss", "WHICH", later("mean: over all positions; last: of the last position alone"))
+@option(
+    "--loss",
+    "WHICH",
+    later("mean: over all positions; last: of the last position alone"),
+    shell_complete=some_of("mean", "last"),
+)
 @option("--prompt", "N", later("do not learn to predict the first N tokens"), callback=_whole)
 @option(
     "--optimizer",
     "NAME",
     later("sgd, momentum, adam or adamw (sgd unless told)"),
     default="sgd",
+    shell_complete=some_of("sgd", "momentum", "adam", "adamw"),
 )
 @option("--lr", "RATE", later("the learning rate (1/10; adam and adamw: 1/1000)"))
 @option("--momentum", "M", later("of momentum: the share of the last change kept (0.9)"))
@@ -62,6 +69,7 @@ def _whole(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
     "KIND",
     later("the rate after that: constant, or cosine, down to a share"),
     default="constant",
+    shell_complete=some_of("constant", "cosine"),
 )
 @option("--end", "SHARE", later("of a cosine: the share of the rate at the last step (0.1)"))
 @option(

@@ -8,16 +8,8 @@ from pathlib import Path
 
 import click
 
-from byhand.cli.speaking import (
-    MODEL,
-    as_command,
-    files,
-    json_option,
-    later,
-    models,
-    option,
-    whole_from,
-)
+from byhand.cli.completing import files, models
+from byhand.cli.speaking import MODEL, as_command, json_option, later, option, whole_from
 from byhand.exit_status import FINE, NO
 from byhand.language import _
 

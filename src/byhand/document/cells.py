@@ -34,7 +34,7 @@ from byhand.plan import Step
 from byhand.worked import Worked
 
 if TYPE_CHECKING:
-    from byhand.checking.verdicts import Marking
+    from byhand.checking.verdicts import Marked, Marking
     from byhand.comparing import Comparison
     from byhand.contrasting import Contrast
     from byhand.counting import Inventory
@@ -61,6 +61,14 @@ def marking_cell(marking: Marking) -> str:
     from byhand.document.compose.marking import cell_parts
 
     return parts_cell(cell_parts(marking), marking.model)
+
+
+def marked_cell(line: Marked) -> str:
+    """One marked line: its verdict, and what explains it."""
+    from byhand.document.compose.marked import verdict_line
+    from byhand.document.parts.verdicts import VerdictTable
+
+    return parts_cell([VerdictTable(line.address, (verdict_line(line),))], line.address)
 
 
 def comparison_cell(comparison: Comparison) -> str:
@@ -111,7 +119,7 @@ def model_cell(model: Model) -> str:
     from byhand.counting import count
     from byhand.document.compose.listing import inventory_grid
 
-    about = [Finding(model.about)] if model.about else []
+    about = [Finding(words.told(model.about))] if model.about else []
     return parts_cell([*about, inventory_grid(count(model.spec), True)], model.name)
 
 

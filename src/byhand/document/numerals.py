@@ -45,8 +45,8 @@ def with_decimal_sign(sentence: str) -> str:
 def written(sentence: str) -> str:
     """A sentence with its plain numbers localised, also their minus signs.
 
-    >>> written("most is taken by the MLP (-2.4926)")
-    'most is taken by the MLP (−2.4926)'
+    >>> written("the MLP takes most away (-2.4926)")
+    'the MLP takes most away (−2.4926)'
     """
     return with_decimal_sign(_MINUS.sub("−", sentence))
 

@@ -12,7 +12,7 @@ listed too.  A handwritten line that does not fit is an error, since its author 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,8 +46,8 @@ from byhand.checking.matches.placing import Misfit, claim_of, cut, fitted, tidie
 from byhand.checking.matches.plans import widest_plan
 from byhand.checking.matches.texts import Row, ids_of, names_the_text, rows_of
 from byhand.checking.optimizers import EXAMPLE
-from byhand.checking.readers.handwriting import POINTING
-from byhand.errors import ByhandError, InputError
+from byhand.checking.readers.handwriting import POINTING, unread
+from byhand.errors import ByhandError, InputError, ShapeError
 from byhand.files.mapped import shown
 from byhand.language import _
 from byhand.model import Model
@@ -83,7 +83,7 @@ def match(
     rule = rule_of(sheet)
     widest = widest_plan(model, rows, learns, rule)
     known = Known(model, widest, after_gain_and_bias(sheet.entries, model))
-    matching = _Matching(known, rows, goal is not None, learns, rule)
+    matching = _Matching(known, rows, goal is not None, learns, rule, sheet.marks)
     matching.unmatched += beside_the_norm(sheet.entries)
     aside = {each.name for each in matching.unmatched}
     claims = [each for each in sheet.entries
@@ -192,15 +192,42 @@ class _Matching:
         target: bool,
         learns: bool = False,
         rule: Rule | None = None,
+        answers: Collection[str] = (),
     ) -> None:
         self.known, self.rows, self.target = known, rows, target
         self.learns, self.rule = learns, rule
+        self.answers = answers  # the names of lines that earn marks on a worksheet
         self.claims: tuple[list[Claim], ...] = tuple([] for _row in rows)
         self.unmatched: list[Unmatched] = []
         self.shapes: dict[str, tuple[Found, tuple[int, ...]]] = {}
 
     def add(self, entry: Entry) -> None:
         """Adds one entry of the sheet at its address, for every row."""
+        try:
+            self._add(entry)
+        except ByhandError as error:
+            if entry.unread or entry.name not in self.answers:
+                raise
+            try:
+                self._add(replace(entry, values=_uncapitalised(entry.values)))
+            except ByhandError:
+                self._add(unread(entry, self._why_unread(entry, error)))
+
+    def _why_unread(self, entry: Entry, error: ByhandError) -> str:
+        """Why a student's answer is none: it has too many numbers, or it is no word."""
+        named, found = self._found(entry)
+        if not isinstance(error, ShapeError) or not found.axes:
+            return error.message
+        index = index_of(named, found.axes, found.shape, self.rows[0], self.known.model)
+        asked = int(np.prod(part_of(found.axes, found.shape, index).shape))
+        text = _("{count} numbers are written; {asked} are asked for")
+        if asked == 1:
+            text = _("{count} numbers are written; one is asked for")
+        elif entry.values.size == 1:
+            text = _("one number is written; {asked} are asked for")
+        return text.format(count=entry.values.size, asked=asked)
+
+    def _add(self, entry: Entry) -> None:
         try:
             for row, claim in self._claims(entry):
                 self.claims[row].append(claim)
@@ -306,6 +333,15 @@ class _Matching:
             )
             for address, (found, shape) in self.shapes.items()
         }
+
+
+def _uncapitalised(words: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Words as a vocabulary may spell them: people begin an answer with a capital."""
+    if words.dtype.kind != "O":
+        return words
+    lowered = np.empty(words.shape, dtype=object)
+    lowered.reshape(-1)[:] = [str(word).lower() for word in words.reshape(-1)]
+    return lowered
 
 
 def _located(error: ByhandError, entry: Entry) -> ByhandError:

@@ -142,4 +142,5 @@ def claim_of(
         kind=entry.kind,
         given=entry.given,
         read=entry.read,
+        unread=entry.unread,
     )

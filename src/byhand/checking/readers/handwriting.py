@@ -51,7 +51,7 @@ USUAL = Manner()
 
 def sheet_of(source: str, table: Table) -> Sheet:
     """The sheet of a table: claims under `claims`, or beside the heading's keys."""
-    claims = _lines(table, CLAIMS)
+    claims, marks = _lines(table, CLAIMS), _marks(table.get("marks"))
     if claims is None:
         aside = (*HEADING, GIVEN, WORKING)
         claims = {k: node for k, node in table.entries.items() if k not in aside}
@@ -69,21 +69,54 @@ def sheet_of(source: str, table: Table) -> Sheet:
     given = _entries(_lines(table, GIVEN) or {}, replace(manner, comma=False))
     return Sheet(
         source,
-        (*_entries(claims, manner), *(replace(entry, given=True) for entry in given)),
+        (
+            *_entries(claims, manner, forgiving=bool(marks)),
+            *(replace(entry, given=True) for entry in given),
+        ),
         text=_heading(table, "text"),
         read_text=_heading(table, "source"),
         target=_heading(table, "target"),
         precision=_heading(table, "precision"),
         optimizer=_heading(table, "optimizer"),
         label=_heading(table, *LABELS),
-        marks=_marks(table.get("marks")),
+        marks=marks,
         exact=manner.exact,
         working=_entries(_lines(table, WORKING) or {}, replace(manner, comma=False)),
     )
 
 
-def _entries(lines: Mapping[str, Node], manner: Manner) -> tuple[Entry, ...]:
-    return tuple(entry_of(name, node, manner) for name, node in lines.items())
+def _entries(
+    lines: Mapping[str, Node], manner: Manner, *, forgiving: bool = False
+) -> tuple[Entry, ...]:
+    read = _answer if forgiving else entry_of
+    return tuple(read(name, node, manner) for name, node in lines.items())
+
+
+def _answer(name: str, node: Node, manner: Manner) -> Entry:
+    """A student's answer; what cannot be read spoils its own line and not the whole sheet."""
+    try:
+        return entry_of(name, node, manner)
+    except InputError:
+        place = f"{node.file}:{node.line}" if node.line else f"{node.file}: {name}"
+        return unread(Entry(name.strip(), np.zeros(()), place), _no_number(node))
+
+
+def unread(entry: Entry, reason: str) -> Entry:
+    """The entry of an answer that cannot be read: nothing is claimed, and the reason is kept."""
+    return replace(
+        entry, values=np.zeros(()), slack=0.0, claimed=np.zeros((), np.bool_), unread=reason
+    )
+
+
+def _no_number(node: Node) -> str:
+    """That an answer cannot be read, with the part of it that is no number."""
+    parts = node.items if isinstance(node, List) else (node,)
+    for part in parts:
+        try:
+            numeral(part)
+        except InputError:
+            return _("“{written}” is not a number").format(written=describe(part))
+    return _("this is not a row of numbers")
 
 
 def _is(table: Table, key: str, word: str, *others: str) -> bool:

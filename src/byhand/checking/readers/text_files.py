@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from byhand.checking.claims import Sheet
+from byhand.checking.readers.answers import readable
 from byhand.checking.readers.binaries import ARRAYS, sheet_of_manifest
 from byhand.checking.readers.handwriting import (
     CLAIMS,
@@ -29,7 +30,8 @@ def read_text(path: Path) -> Sheet:
     try:
         if path.suffix.lower() == ".json" and is_polygraphy(path):
             return read_polygraphy(path)
-        table = tree.load(path)
+        text = tree.text_of(path)
+        table = tree.read(readable(text), str(path))
         if ARRAYS in table.entries:
             return sheet_of_manifest(path, table)
         if path.suffix.lower() == ".json":

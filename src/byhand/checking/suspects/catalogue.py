@@ -35,9 +35,11 @@ from byhand.checking.suspects.scores import score_suspects
 from byhand.checking.suspects.sinks import sink_suspects
 from byhand.checking.suspects.streams import stream_suspects
 from byhand.checking.suspects.student_slips import student_suspects
+from byhand.checking.suspects.terms import term_suspects
 from byhand.checking.suspects.updates import update_suspects
 from byhand.checking.suspects.ways_back import back_suspects
 from byhand.checking.suspects.weight_gradients import weight_gradient_suspects
+from byhand.checking.suspects.wrong_operations import operation_suspects
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.model import Model
@@ -74,7 +76,7 @@ BACK: tuple[Source, ...] = (
     weight_gradient_suspects,
     update_suspects,
 )
-BY_HAND: tuple[Source, ...] = (student_suspects,)
+BY_HAND: tuple[Source, ...] = (student_suspects, operation_suspects, term_suspects)
 ANYWHERE: tuple[Source, ...] = (slip_suspects, cast_suspects)
 
 
@@ -82,9 +84,10 @@ def edits(
     plan: Plan, region: Sequence[Step], target: Step, model: Model, *, context: Context
 ) -> Iterator[Edit]:
     """The mistakes that may explain a line that does not follow, the likeliest first."""
-    if target.op == "argmax" and len(region) > 1:
-        return  # an id is one of few values: some edits would fit by chance
     scene = Scene(plan, tuple(region), target, model, context)
+    if target.op == "argmax" and len(region) > 1:
+        yield from operation_suspects(scene)
+        return  # an id is one of few values: other edits would fit by chance
     arithmetic = _Arithmetic(scene)
     seen = {arithmetic.of(plan)}
     found: list[Edit] = []

@@ -113,6 +113,76 @@ class Mistaken(ReadOff, Attended):
         error = (off + np.abs(mid) * spread) / least + np.abs(mid) * 2.0**-48
         return self.hidden_like(self._stored(mid, error, error), x)
 
+    def median(self, x: Range) -> Range:
+        """The median of each row; every entry may be off by its own radius."""
+        x = self._read(x)
+        radius = x.radius()
+        mid = np.median(wide(x.mid), axis=-1)
+        off = np.zeros(mid.shape) if radius is None else radius.max(axis=-1)
+        return self._stored(mid, off, off)
+
+    def hard_maximum(self, x: Range) -> Range:
+        """1 at the largest entry of each row, 0 elsewhere."""
+        x = self._read(x)
+        data = wide(x.mid)
+        seen = data if x.absent is None else np.where(x.absent, -np.inf, data)
+        one = (np.arange(data.shape[-1]) == seen.argmax(axis=-1)[..., None]).astype(np.float64)
+        return self.hidden_like(Range(one), x)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def over_largest(self, x: Range) -> Range:
+        """e^x of each entry over the largest of its row."""
+        x = self._read(x)
+        data, radius = wide(x.mid), x.radius()
+        seen = data if x.absent is None else np.where(x.absent, -np.inf, data)
+        mid = np.exp(data - seen.max(axis=-1, keepdims=True))
+        off = np.zeros(mid.shape) if radius is None else 2 * radius.max(axis=-1, keepdims=True)
+        error = mid * np.expm1(off + 2.0**-47)
+        return self.hidden_like(self._stored(mid, error, error), x)
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def over_all_but(self, x: Range, *, place: int) -> Range:
+        """Shares, divided by a sum that leaves out one entry of the row."""
+        shares = self._read(x)
+        data, radius = wide(shares.mid), shares.radius()
+        rest = 1 - data[..., place : place + 1]
+        mid = data / rest
+        off = np.zeros(data.shape) if radius is None else np.where(np.isfinite(radius), radius, 0)
+        error = (off + np.abs(mid) * off[..., place : place + 1]) / rest + np.abs(mid) * 2.0**-48
+        return self.hidden_like(self._stored(mid, error, error), x)
+
+    def ones(self, x: Range) -> Range:
+        """1 in place of every entry that is present."""
+        return self.hidden_like(self._filled(x, Fraction(1)), x)
+
+    def below_zero(self, x: Range) -> Range:
+        """The negative entries; 0 in place of the others."""
+        return self.rounded(x, lambda data: np.minimum(data, 0.0))
+
+    def leaky(self, x: Range) -> Range:
+        """The positive entries; a hundredth of the others."""
+        return self.rounded(x, lambda data: np.where(data > 0, data, data / 100))
+
+    def above_zero(self, x: Range) -> Range:
+        """1 at the positive entries, 0 elsewhere."""
+        return self.rounded(x, lambda data: np.where(data > 0, 1.0, 0.0))
+
+    def tanh(self, x: Range) -> Range:
+        """tanh of each entry."""
+        return self.rounded(x, np.tanh)
+
+    def times_share(self, probs: Range, loss: Range, *, target: int) -> Range:
+        """The loss times the probability of the target."""
+        return self.multiply(self.target_share(probs, target=target), loss)
+
+    def without_largest(self, x: Range) -> Range:
+        """The row with its largest entry below all the others."""
+        x = self._read(x)
+        data = wide(x.mid)
+        top = data.argmax(axis=-1)[..., None] == np.arange(data.shape[-1])
+        low = data.min() - 1 - 2 * np.ptp(data)
+        return Range(np.where(top, low, data), x.radius(), x.usual, x.absent)
+
     # ------------------------------------------------------------------- moved
 
     def taken(self, x: Range, *, axis: int, order: Sequence[int]) -> Range:

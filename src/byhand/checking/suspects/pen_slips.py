@@ -26,10 +26,17 @@ LONGEST_AXIS = 1024  # longest axis that is searched for another order
 PLACES = 12  # decimals considered, after and before the point
 IDS = ("given", "argmax")
 Places = npt.NDArray[np.int64]
+Slip = tuple[str, Fraction, Fraction, str]  # kind, factor, summand, sentence
+
+
+_TWICE = {
+    Fraction(2): lambda: _("it follows if {at} is twice as large as it should be"),
+    Fraction(1, 2): lambda: _("it follows if {at} is half as large as it should be"),
+}
 
 
 @dataclass(frozen=True)
-class _Written:
+class Written:
     """The claimed part, the expected values, and the index of the part in the step."""
 
     values: Values
@@ -38,7 +45,8 @@ class _Written:
     places: Places
 
     @classmethod
-    def of(cls, scene: Scene) -> _Written | None:
+    def of(cls, scene: Scene) -> Written | None:
+        """The claimed part of a scene; None where it is no line of numbers."""
         context, shape = scene.context, scene.target.shape
         values, expected = context.values, context.expected
         if values is None or expected is None or scene.target.op in IDS:
@@ -53,12 +61,25 @@ class _Written:
     @property
     def outside(self) -> list[tuple[int, ...]]:
         """The first entries that are further from the expected values than is allowed."""
+        return self.all_outside[: MOST_SLIPS + 1]
+
+    @property
+    def all_outside(self) -> list[tuple[int, ...]]:
+        """All such entries."""
         with np.errstate(invalid="ignore"):
             away = np.abs(self.values - self.expected) > self.allowed
-        places = np.flatnonzero(away & np.isfinite(self.values))[: MOST_SLIPS + 1]
+        places = np.flatnonzero(away & np.isfinite(self.values))
         if not away.ndim:
             return [()] * len(places)
         return list(zip(*map(np.ndarray.tolist, np.unravel_index(places, away.shape)), strict=True))
+
+    def text(self, scene: Scene, place: tuple[int, ...]) -> str:
+        """The expected value of an entry, with as many decimals as are asked for."""
+        slack = np.asarray(scene.context.slack, dtype=np.float64)
+        unit = float(np.broadcast_to(slack, self.values.shape)[place])
+        count = decimal_places(unit) if scene.context.by_hand else None
+        value = float(self.expected[place])
+        return f"{value:.6g}" if count is None else f"{value:.{count}f}"
 
     def address(self, scene: Scene, place: tuple[int, ...]) -> str:
         """The address of an entry of the claimed part."""
@@ -68,7 +89,7 @@ class _Written:
 
 def slip_suspects(scene: Scene) -> Iterator[Edit]:
     """Edits with slips of the pen in the line that does not follow."""
-    written = _Written.of(scene)
+    written = Written.of(scene)
     if written is not None:
         orders = _orders(scene, written) if scene.context.by_hand else ()  # else: `differences`
         mistakes = (_single_entries(scene, written), orders, _padding(scene, written))
@@ -83,7 +104,7 @@ def slip_suspects(scene: Scene) -> Iterator[Edit]:
 # ------------------------------------------------------------------------ one entry
 
 
-def _single_entries(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
+def _single_entries(scene: Scene, written: Written) -> Iterator[Mistake[Step]]:
     outside = written.outside
     if not 0 < len(outside) <= MOST_SLIPS:
         return
@@ -94,20 +115,23 @@ def _single_entries(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
         return  # every sign is reversed: that is told as one mistake
     kinds, factors, shifts, sentences = zip(*slips, strict=True)
     places = tuple(int(written.places[place]) for place in outside)
-    value = f"{float(written.expected[outside[0]]):.6g}"
+    value = written.text(scene, outside[0])
     yield Mistake(
         kinds[0] if len(set(kinds)) == 1 else "slips",
         sentences[0],
         _("write {value} at {address}").format(
             value=value, address=written.address(scene, outside[0])),
         then("adjusted", places=places, factors=factors, shifts=shifts),
-        0 if scene.context.by_hand else 2,
+        _unlikely(scene, {*kinds}),
     )  # fmt: skip
 
 
-def _slip(
-    scene: Scene, written: _Written, place: tuple[int, ...]
-) -> tuple[str, Fraction, Fraction, str] | None:
+def _unlikely(scene: Scene, kinds: set[str]) -> int:
+    """How unlikely slips are: a wrong digit explains many numbers, so it comes last."""
+    return 3 if "wrong-digit" in kinds else 0 if scene.context.by_hand else 2
+
+
+def _slip(scene: Scene, written: Written, place: tuple[int, ...]) -> Slip | None:
     """The slip that makes the claimed entry of the expected one: kind, factor, summand, words."""
     claimed, expected = float(written.values[place]), float(written.expected[place])
     allowed = float(written.allowed[place])
@@ -115,20 +139,61 @@ def _slip(
     if abs(claimed + expected) <= allowed:
         sentence = _("it follows if {at} has the wrong sign").format(at=at)
         return "sign-slip", Fraction(-1), Fraction(0), sentence
-    for power in (1, -1, 2, -2, 3, -3):
+    told = min(abs(claimed), abs(expected)) > 2 * allowed  # else it would be any small number
+    for power in (1, -1, 2, -2, 3, -3) if told else ():
         ten = Fraction(10) ** power
         if abs(claimed - expected * float(ten)) <= allowed * max(1.0, float(ten)):
             sentence = _("it follows if the decimal point of {at} slipped by {count}").format(
                 at=at, count=abs(power)
             )
             return "decimal-point", ten, Fraction(0), sentence
+    for factor, said in _TWICE.items() if told and scene.context.by_hand else ():
+        if abs(claimed - expected * float(factor)) <= allowed * max(1.0, float(factor)):
+            return "doubled", factor, Fraction(0), said().format(at=at)
     for meant in _digits_exchanged(claimed, scene.context.slack, place):
         if abs(float(meant) - expected) <= allowed:
             sentence = _(
                 "it follows if two digits of {at} are exchanged: {claimed} for {meant}"
             ).format(at=at, claimed=f"{claimed:g}", meant=f"{float(meant):g}")
             return "digits-exchanged", Fraction(1), Fraction(repr(claimed)) - meant, sentence
-    return None
+    return _repeated(scene, written, place) or _one_digit(scene, written, place)
+
+
+def _repeated(scene: Scene, written: Written, place: tuple[int, ...]) -> Slip | None:
+    """The number of another entry of the row, written a second time."""
+    claimed, expected = float(written.values[place]), float(written.expected[place])
+    if not scene.context.by_hand or not place or len(written.all_outside) > 1:
+        return None
+    row = written.expected[place[:-1]]
+    same = np.flatnonzero(np.abs(row - claimed) <= written.allowed[place])
+    if len(same) != 1 or same[0] == place[-1]:
+        return None
+    sentence = _("it follows if {at} repeats {other}").format(
+        at=written.address(scene, place),
+        other=written.address(scene, (*place[:-1], int(same[0]))),
+    )
+    return "repeated", Fraction(1), Fraction(claimed) - Fraction(expected), sentence
+
+
+def _one_digit(scene: Scene, written: Written, place: tuple[int, ...]) -> Slip | None:
+    """One digit that is wrong, not the last: a last one may be off for many reasons."""
+    if not scene.context.by_hand or written.values.size == 1:
+        return None
+    claimed, expected = float(written.values[place]), float(written.expected[place])
+    other = written.text(scene, place).lstrip("-")
+    count = len(other.partition(".")[2])
+    one = f"{abs(claimed):.{count}f}"
+    if not count or claimed * expected <= 0:
+        return None
+    wrong = [at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b]
+    if len(one) != len(other) or len(wrong) != 1 or wrong[0] == len(one) - 1:
+        return None
+    sentence = _("it follows if one digit of {at} is wrong: {claimed} for {meant}").format(
+        at=written.address(scene, place),
+        claimed=f"{claimed:.{count}f}",
+        meant=f"{expected:.{count}f}",
+    )
+    return "wrong-digit", Fraction(1), Fraction(claimed) - Fraction(expected), sentence
 
 
 def _digits_exchanged(
@@ -160,7 +225,7 @@ def decimal_places(slack: float) -> int | None:
 # ------------------------------------------------------------------------ another order
 
 
-def _orders(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
+def _orders(scene: Scene, written: Written) -> Iterator[Mistake[Step]]:
     """Mistakes in which the claim's rows along an axis are the expected ones in another order."""
     fixed = {place for place, at in enumerate(scene.context.index) if isinstance(at, int)}
     names = [name for place, name in enumerate(scene.target.axes) if place not in fixed]
@@ -186,7 +251,7 @@ def _orders(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
         yield Mistake("order", sentence, change, then("shuffled", order=every), 1)
 
 
-def _matching_order(written: _Written, axis: int) -> list[int] | None:
+def _matching_order(written: Written, axis: int) -> list[int] | None:
     """The expected row of each row of the claim; None if some row has none."""
     values, expected, allowed = (
         np.moveaxis(part, axis, 0).reshape(part.shape[axis], -1)
@@ -209,7 +274,7 @@ def _shown(order: list[int], most: int = 8) -> str:
     return ", ".join(map(str, order[:most])) + (", …" if len(order) > most else "")
 
 
-def _padding(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
+def _padding(scene: Scene, written: Written) -> Iterator[Mistake[Step]]:
     """The mistake of attention to padding: each row sums to less than 1, padding has the rest."""
     whole = written.values.shape == scene.target.shape
     if not (

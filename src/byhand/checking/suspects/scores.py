@@ -247,10 +247,11 @@ def _wrong_softmaxes(steps: tuple[Step, ...]) -> Iterator[Mistake[Step]]:
                 _("it follows if the softmax runs over the {other} axis; the model takes it over "
                   "the {own} axis").format(other=axes[-back], own=axes[-1]),
                 change, partial(_over_axis, back=back), int(back == 3))  # fmt: skip
-    yield Mistake("softmax-base",
-                  _("it follows if the softmax is of powers of 2; the model says powers of e"),
-                  _("use exp, not exp2"),
-                  first("x", "scaled", factor=Call("ln", Number(Fraction(2)))), 2)  # fmt: skip
+    for base, change in ((2, _("use exp, not exp2")), (10, _("take powers of e"))):
+        text = _("it follows if the softmax is of powers of {base}; the model says powers of e")
+        power = Call("ln", Number(Fraction(base)))
+        wrong = first("x", "scaled", factor=power)
+        yield Mistake("softmax-base", text.format(base=base), change, wrong, 2)
     if any(step.address == "probs" for step in steps):
         for t in map(Fraction, ("2", "1/2", "7/10", "4/5", "9/10", "6/5", "3/2")):
             yield Mistake(

@@ -11,7 +11,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from byhand.checking.suspects.mistakes import Mistake, first, keeping, made, reading, setting, then
+from byhand.checking.suspects.mistakes import (
+    Mistake,
+    Wrong,
+    first,
+    keeping,
+    made,
+    reading,
+    setting,
+    then,
+)
 from byhand.checking.suspects.pen_slips import decimal_places
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
@@ -217,8 +226,8 @@ def _rounded_short(scene: Scene) -> Iterator[Mistake[Step]]:
     slack = np.asarray(scene.context.slack, dtype=np.float64)
     slack = slack[slack > 0]
     places = decimal_places(float(slack.min())) if slack.size else None
-    if values is None or not places:
-        return
+    if values is None or not places or not np.any(values):
+        return  # a row of zeros is nothing rounded
     for kept in range(places):
         if np.allclose(values, np.round(values, kept), rtol=0, atol=1e-12):
             text = _("it follows if it is rounded to {kept} decimals; the sheet asks for {places}")
@@ -246,10 +255,27 @@ def _copied(scene: Scene, step: Step) -> Iterator[Edit]:
     ):  # these have names of their own
         return
     for role, read in step.inputs.items():
-        if not read.startswith(WEIGHT) and scene.plan[read].shape == step.shape:
+        if not read.startswith(WEIGHT) and _as_wide(scene.plan[read], step):
             sentence = _("it follows if the line above is copied: {address}").format(address=read)
             change = _("work the line out from {address}").format(address=read)
-            yield from made(scene, [step], Mistake("copied", sentence, change, keeping(role), 1))
+            yield from made(
+                scene, [step], Mistake("copied", sentence, change, _copy(role, step), 1)
+            )
+
+
+def _as_wide(read: Step, step: Step) -> bool:
+    """Whether a line can be copied: it has the same shape, but for an axis with one head."""
+    return [side for side in read.shape if side > 1] == [side for side in step.shape if side > 1]
+
+
+def _copy(role: str, step: Step) -> Wrong:
+    """A change: the line copies its input, laid out as the line is."""
+
+    def make(draft: Draft, line: Step) -> None:
+        read = draft.made_of(line.inputs[role], "reread", line.address, shape=step.shape)
+        draft.keep(line.address, read)
+
+    return make
 
 
 def _another_row(scene: Scene, step: Step) -> Iterator[Edit]:

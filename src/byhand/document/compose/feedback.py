@@ -12,7 +12,7 @@ from byhand.checking.gradebooks import decimal
 from byhand.checking.grading import BLANK, SET_ASIDE, Graded, GradedLine
 from byhand.checking.verdicts import Verdict
 from byhand.document import words
-from byhand.document.compose.grades import OUTCOMES, marks_text
+from byhand.document.compose.grades import OUTCOMES, line_name, marks_text, percent_text
 from byhand.document.compose.marked import claimed_text, verdict_word, worst_texts
 from byhand.document.numerals import localised
 from byhand.document.parts.feedback import Feedback, FeedbackLine
@@ -29,7 +29,7 @@ def feedback(graded: Graded, *, model: str, text: str, tokens: Sequence[str] = (
         student=words.printable(graded.student) or "?",
         about=about.format(model=words.printable(model), text=words.printable(text)),
         marks=marks_text(graded.total, graded.out_of),
-        percent="" if graded.percent is None else f"{decimal(graded.percent, 0)} %",
+        percent=percent_text("" if graded.percent is None else decimal(graded.percent, 0)),
         said=tuple(_said(graded, asked)),
         lines=tuple(_line(number, line, tokens) for number, line in enumerate(graded.lines, 1)),
     )
@@ -68,10 +68,11 @@ def _line(number: int, line: GradedLine, tokens: Sequence[str]) -> FeedbackLine:
     if line.outcome == Verdict.UNSUPPORTED.value:
         word = _("right")
     claim = None if line.marked is None or line.outcome == BLANK else line.marked.claim
+    claim = None if claim is not None and claim.unread else claim
     return FeedbackLine(
         number=number,
         address=line.name,
-        stage=_stage(line.address if line.name not in (LINE, VALUES) else line.name),
+        named=_name(line.name, line.address),
         verdict="BLANK" if verdict is None else verdict.name,
         sign=OUTCOMES.get(line.outcome, "?"),
         word=word,
@@ -86,13 +87,10 @@ def _marks(line: GradedLine) -> str:
     return marks_text(line.mark, line.out_of)
 
 
-def _stage(address: str) -> str:
+def _name(name: str, address: str) -> str:
+    """What a line is, in words."""
     apart = {LINE: _("The wrong line"), VALUES: _("What it should say")}
-    if address in apart:
-        return apart[address]
-    if address.startswith("count."):
-        return _("Counts")
-    return words.stage_title(words.place_of(address))
+    return apart.get(name) or line_name(address)
 
 
 def _told(line: GradedLine) -> Iterator[str]:
@@ -100,10 +98,19 @@ def _told(line: GradedLine) -> Iterator[str]:
     if line.outcome == Verdict.CARRIED.value and line.filled == 1:
         return
     if line.outcome != BLANK and line.comment:
-        yield line.comment
+        yield _to_the_student(line.comment)
     mistake = line.mistake
     if mistake is not None and mistake.change:
         yield mistake.change
+
+
+def _to_the_student(comment: str) -> str:
+    """A cause, said to whom it happened: "it follows if …" is a teacher's wording."""
+    start = _("it follows if ")
+    if not comment.startswith(start):
+        return comment
+    # Translators: what comes after is what the student did instead
+    return _("what you wrote comes out if ") + comment.removeprefix(start)
 
 
 def _wrote(claim: Claim, tokens: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from byhand.checking.verdicts import Verdict
 from byhand.document import words
 from byhand.document.compose.marked import SIGNS, verdict_word
 from byhand.document.parts.verdicts import ClassRow, ClassTable
+from byhand.document.step_names import step_name
 from byhand.language import _
 
 MOST_MISTAKES = 10
@@ -32,7 +33,29 @@ def class_table(book: Gradebook) -> ClassTable:
         legend=tuple(f"{sign} {word}" for sign, word in legend if sign in present),
         lines=book.names or book.lines,
         mistakes=tuple(_mistakes(book)),
+        called=tuple(map(line_name, book.lines)),
+        right=tuple(_right(book, at) for at in range(len(book.lines))),
         left_out=_("and {count} more").format(count=words.whole(more)) if more > 0 else "",
+    )
+
+
+def line_name(address: str) -> str:
+    """What a line is, in words: Queries, Parameters, or where it stands."""
+    if address.startswith("count."):
+        return _("Counts")
+    return _capital(step_name(address)) or words.stage_title(words.place_of(address))
+
+
+def _capital(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
+def _right(book: Gradebook, at: int) -> int:
+    """How many sheets have full marks for a line, by its place."""
+    address = book.lines[at]
+    return sum(
+        any(line.address == address and line.mark == line.out_of > 0 for line in sheet.lines)
+        for sheet in book.sheets
     )
 
 
@@ -53,10 +76,12 @@ def _row(sheet: Graded, book: Gradebook) -> ClassRow:
     outcome: dict[str, str] = {}
     for line in sheet.lines:
         outcome.setdefault(line.address, line.outcome)
+    percent = "" if sheet.percent is None else decimal(sheet.percent, 0)
     return ClassRow(
         student=_name(sheet.student),
         marks=marks_text(sheet.total, sheet.out_of),
-        percent="" if sheet.percent is None else decimal(sheet.percent, 0),
+        percent=percent,
+        share=percent_text(percent),
         signs=tuple(OUTCOMES.get(outcome.get(each, BLANK), "?") for each in book.lines),
     )
 
@@ -72,6 +97,11 @@ def _mistakes(book: Gradebook) -> Iterator[tuple[str, str]]:
 def _name(student: str) -> str:
     name = words.printable(student) if student else "?"
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+
+
+def percent_text(percent: str) -> str:
+    """93%, as the language writes it; empty without a number."""
+    return _("{percent}%").format(percent=percent) if percent else ""
 
 
 def marks_text(total: Fraction, out_of: Fraction) -> str:

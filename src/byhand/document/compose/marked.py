@@ -63,7 +63,7 @@ def verdict_about(verdict: Verdict) -> str:
 
 def verdict_line(line: Marked) -> VerdictLine:
     """The line in words: its verdict, its share of the allowed error, and its explanations."""
-    judged = line.verdict is not Verdict.UNJUDGED
+    judged = line.verdict is not Verdict.UNJUDGED and not line.claim.unread
     return VerdictLine(
         address=line.address,
         verdict=line.verdict.name,

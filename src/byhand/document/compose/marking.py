@@ -251,7 +251,9 @@ def summary(marking: Marking) -> str:
 def _fault(line: Marked, which: str, lines: Sequence[Marked]) -> str:
     """The first wrong line, its cause, how sure that is, and in which blocks it recurs."""
     where = f"{which}, {line.address}" if which else line.address
-    if line.verdict is Verdict.UNSUPPORTED:
+    if line.claim.unread:
+        text = _("first error: {address} cannot be read")
+    elif line.verdict is Verdict.UNSUPPORTED:
         text = _("{address} is right, but does not follow from the lines above")
     elif holds_nan(line):
         text = _("first error: {address} holds what is not a number")
@@ -260,7 +262,9 @@ def _fault(line: Marked, which: str, lines: Sequence[Marked]) -> str:
     else:
         text = _("first error: {address} — not rounding")
     told = [text.format(address=where, excess=excess_text(line.share))]
-    if not line.suspects and line.described:
+    if line.claim.unread:
+        told.append(line.claim.unread)
+    elif not line.suspects and line.described:
         told.append(_("no cause is sure, but {described}").format(described=line.described[0]))
     if line.suspects:
         told.append(line.suspects[0].sentence)

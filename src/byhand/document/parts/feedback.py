@@ -14,7 +14,7 @@ class FeedbackLine:
 
     number: int
     address: str
-    stage: str  # where in the pass it stands, in words
+    named: str  # what its numbers are, in words
     verdict: str
     sign: str
     word: str

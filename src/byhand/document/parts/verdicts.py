@@ -164,8 +164,9 @@ class ClassRow:
 
     student: str
     marks: str
-    percent: str
+    percent: str  # 93
     signs: tuple[str, ...]
+    share: str = ""  # 93%
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +179,5 @@ class ClassTable:
     lines: tuple[str, ...]  # the names of the lines, in the order of the signs
     mistakes: tuple[tuple[str, str], ...]
     left_out: str = ""
+    called: tuple[str, ...] = ()  # the lines in words
+    right: tuple[int, ...] = ()  # how many students have each line right

@@ -194,8 +194,8 @@ class _Teller:
             return _("The lead over {rival} comes above all from {parts} ({value}).").format(
                 **names
             )
-        text = _("The lead over {rival} comes above all from {parts} ({value}); most is taken from "
-                 "it by {other} ({less}).")  # fmt: skip
+        text = _("The lead over {rival} comes above all from {parts} ({value}); {other} takes "
+                 "most away ({less}).")  # fmt: skip
         names |= {"other": self.name(least.part), "less": self.numerals.signed(least.value)}
         return text.format(**names)
 
@@ -248,7 +248,7 @@ class _Teller:
     def more_changes(self, checks: Sequence[Check]) -> str:
         """A sentence on many parts whose removal changes the prediction in different ways."""
         text = _("Checked: without {parts} it is another token, too; {right} of these {count} as "
-                 "said.")  # fmt: skip
+                 "expected.")  # fmt: skip
         right = sum(check.as_said is True for check in checks)
         count = words.whole(len(checks))
         return text.format(parts=self.names(checks), right=words.whole(right), count=count)
@@ -258,14 +258,16 @@ class _Teller:
         one = group[0]
         names = {"parts": self.names(group), "token": token, "found": self.leader(one.found)}
         if one.as_said:
-            text = _("Checked: without {parts} the prediction after {token} is {found}, as said.")
+            text = _(
+                "Checked: without {parts} the prediction after {token} is {found}, as expected."
+            )
         elif one.said.id is None:
             text = _("Checked: without {parts} the prediction after {token} is {found}; what to "
                      "expect was undecided.")  # fmt: skip
         else:
             names["said"] = self.leader(one.said)
             text = _("Checked: without {parts} the prediction after {token} is {found}, not as "
-                     "said: by what is added directly it would be {said}.")  # fmt: skip
+                     "expected: by what is added directly it would be {said}.")  # fmt: skip
         return text.format(**names)
 
     def stays(self, group: Sequence[Check], parts: str) -> str:
@@ -273,13 +275,13 @@ class _Teller:
         one = group[0]
         names = {"parts": parts, "found": self.leader(one.found)}
         if one.as_said:
-            text = _("Without {parts} it stays {found}, as said.")
+            text = _("Without {parts} it stays {found}, as expected.")
         elif one.said.id is None:
             text = _("Without {parts} it stays {found}; what to expect was undecided.")
         else:
             names["said"] = self.leader(one.said)
-            text = _("Without {parts} it stays {found}, not as said: by what is added directly it "
-                     "would be {said}.")  # fmt: skip
+            text = _("Without {parts} it stays {found}, not as expected: by what is added "
+                     "directly it would be {said}.")  # fmt: skip
         return text.format(**names)
 
     def open(self, group: Sequence[Check]) -> str:

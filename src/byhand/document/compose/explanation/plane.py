@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from byhand.document.numerals import decimal
+from byhand.document.numerals import decimal, localised
 from byhand.document.parts.drawn import Drawing, Spot, TokenArrow, Way, WonRegion
 from byhand.document.words import token_label
 from byhand.language import _
@@ -125,17 +125,18 @@ def axis_names(plane: Plane) -> tuple[str, str]:
     projection = plane.projection
     if projection.names != ("1", "2"):
         return projection.names
+    first, second = (localised(percent(share)) for share in projection.kept[:2])
     return (
-        _("first main direction ({share} of the spread)").format(share=percent(projection.kept[0])),
-        _("second ({share})").format(share=percent(projection.kept[1])),
+        _("first main direction ({share} of the spread)").format(share=first),
+        _("second ({share})").format(share=second),
     )
 
 
 def percent(share: float) -> str:
-    """0.662 → 66 %; small shares keep a digit."""
+    """0.662 → 66 %; small shares keep a digit, with a decimal point."""
     value = 100 * share
     text = f"{value:.0f}" if value >= 9.95 or value < 0.05 else f"{value:.1f}"
-    return text.replace(".", _(".")) + " %"
+    return text + " %"
 
 
 def end_label(path: Path, geometry: Geometry) -> str:
@@ -183,7 +184,7 @@ def notes(geometry: Geometry, plane: Plane) -> Iterator[str]:
             yield _("Never wins, however far out: {tokens}.").format(tokens=tokens + more)
     if plane.projection.away:
         yield _("{share} of the squared distances are projected away.").format(
-            share=percent(plane.projection.away)
+            share=localised(percent(plane.projection.away))
         )
     if geometry.width > 3 and plane.arrows:
         yield _("Arrows, of the tokens seen best from here, show where their logits grow.")

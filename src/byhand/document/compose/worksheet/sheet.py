@@ -90,6 +90,11 @@ class Questioning:
         )
         found.refuse()
         _refuse_beside(named, ask=which, blanks=blanks)
+        if exact and named == MISTAKE:
+            raise UsageError(
+                _("a mistake is planted in a working in decimals"),
+                hint=_("leave out --exact: decimals are asked for then"),
+            )
         if exact and decimals is not None:
             raise UsageError(
                 _("a worksheet is exact or in decimals, not both"),

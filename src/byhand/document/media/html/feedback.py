@@ -49,7 +49,7 @@ def _rows(line: FeedbackLine) -> Iterator[Markup]:
     kind = line.verdict.lower()
     sign = element("span", line.sign, class_="sign", aria_hidden="true")
     where = (
-        f"{line.number}. {line.stage} ",
+        f"{line.number}. {line.named} ",
         element("code", line.address, class_="quiet"),
     )
     yield element(
@@ -78,20 +78,22 @@ def class_page(table: ClassTable, files: Sequence[str], about: Mapping[str, str]
         element(
             "tr",
             element("th", element("a", row.student, href=file), scope="row"),
-            element("td", row.marks),
-            element("td", f"{row.percent} %" if row.percent else ""),
-            element("td", " ".join(row.signs)),
+            element("td", row.marks, class_="n"),
+            element("td", row.share, class_="n"),
+            *(element("td", sign, class_="at") for sign in row.signs),
         )
         for row, file in zip(table.rows, files, strict=True)
     )
-    heads = (_("student"), _("marks"), "%", _("lines"))
+    heads = [element("th", head, scope="col") for head in (_("student"), _("marks"), "%")]
+    for number in range(1, len(table.lines) + 1):
+        heads.append(element("th", str(number), scope="col", class_="at"))
     main = [
         element(
             "div",
             element(
                 "table",
                 element("caption", _("The class"), class_="sr"),
-                element("thead", element("tr", *(element("th", h, scope="col") for h in heads))),
+                element("thead", element("tr", *heads)),
                 element("tbody", *rows),
                 class_="class",
             ),
@@ -106,6 +108,7 @@ def class_page(table: ClassTable, files: Sequence[str], about: Mapping[str, str]
             for said, who in table.mistakes
         )
         main.append(element("ul", *lines))
+    main += _lines(table)
     links = (element("p", element("a", said, href=file)) for file, said in about.items())
     return frame.page(
         (
@@ -113,4 +116,31 @@ def class_page(table: ClassTable, files: Sequence[str], about: Mapping[str, str]
             element("main", *main),
             element("footer", *links),
         )
+    )
+
+
+def _lines(table: ClassTable) -> Iterator[Markup]:
+    """Every line with its number, its name, and how many have it right."""
+    if not table.called:
+        return
+    yield element("h2", _("The lines"))
+    rows = (
+        element(
+            "tr",
+            element("th", f"{number}. {name} ", element("code", line, class_="quiet"), scope="row"),
+            element(
+                "td", _("{count} of {all}").format(count=right, all=len(table.rows)), class_="n"
+            ),
+        )
+        for number, (name, line, right) in enumerate(
+            zip(table.called, table.lines, table.right, strict=True), 1
+        )
+    )
+    heads = (element("th", head, scope="col") for head in (_("line"), _("right")))
+    yield element(
+        "table",
+        element("caption", _("The lines"), class_="sr"),
+        element("thead", element("tr", *heads)),
+        element("tbody", *rows),
+        class_="lines",
     )
