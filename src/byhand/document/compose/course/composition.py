@@ -12,7 +12,13 @@ from byhand.document.compose.book.spine import spine
 from byhand.document.compose.course.materials import Answer, Materials
 from byhand.document.compose.course.sentences import all_told, told
 from byhand.document.compose.course.sheets import BLANK, command, file_name
-from byhand.document.compose.course.shown import laws_of, numbers_of, parts_of, steps_of
+from byhand.document.compose.course.shown import (
+    config_of,
+    laws_of,
+    numbers_of,
+    parts_of,
+    steps_of,
+)
 from byhand.document.compose.course.syllabus import Exercise, Section
 from byhand.document.glossary import glossary
 from byhand.document.parts import Column, Facts, Finding, Grid
@@ -21,6 +27,7 @@ from byhand.numbers.base import REGISTERS
 
 GLOSSARY = "glossary"
 ROOM = "____________"
+CONFIG = "config"  # in place of the lines that are given
 SPARE = 5  # decimals of the lines that are given
 
 
@@ -150,7 +157,9 @@ def _text(materials: Materials, exercise: Exercise) -> Iterator[str]:
 
 def _given(materials: Materials, exercise: Exercise) -> Iterator[Grid]:
     """The lines that the answer is worked out from, with decimals to spare."""
-    if exercise.given:
+    if exercise.given == (CONFIG,):
+        yield config_of(materials.readings[exercise.of])
+    elif exercise.given:
         yield numbers_of(materials.readings[exercise.of], exercise.given, SPARE)
 
 

@@ -41,6 +41,7 @@ class Pass:
     text: str | None = None
     target: str | None = None
     float: str | None = None  # a format; without one, the model's usual numbers
+    decimals: int | None = None  # every line is rounded to so many, as on paper
     step: bool = False  # a training step too
     rate: str = "1/10"  # its learning rate
     causal: bool = True  # False: the model without its mask
@@ -76,7 +77,8 @@ class Exercise:
     address: str
     slip: Slip
     places: int | None = None  # decimals of the answer; None: it is written exactly
-    given: tuple[str, ...] = ()  # addresses of the lines that the answer is worked out from
+    # addresses of the lines that the answer is worked out from, or `config`: the model's own
+    given: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
