@@ -117,6 +117,7 @@ class Page:
     title: str
     intro: str
     passages: tuple[Passage, ...]
+    kicker: str = ""  # above its title; without one, which page it is
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 `{cat stream.0[3]}` is a number or a row as a book says it, `{cat loss|2}` has two decimals.
 `count.…` are counts, `run.…` numbers of a recorded run, `norms pre.12.losses[-1]` of the comparison
-of norms.  `{cat exp loss|2}` is e to a number, `{cat ln count.vocabulary|4}` its logarithm.  A token
-stands between backticks.
+of norms.  `{cat exp loss|2}` is e to a number, `{cat ln count.vocabulary|4}` a logarithm.  A
+token stands between backticks.
 """
 
 from __future__ import annotations

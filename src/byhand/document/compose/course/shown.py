@@ -176,10 +176,10 @@ def _said(reading: Reading, address: str, places: int | None) -> str:
     """What stands at an address; in a row over the vocabulary each number follows its word."""
     if not _WORDED.fullmatch(address):
         return said_at(reading, address, places)
-    labels = map(reading.worked.trace.answer, range(reading.spec.answers))
-    texts = (said_at(reading, f"{address[:-1]},{at}]", places) for at in range(reading.spec.answers))
+    answer, stem = reading.worked.trace.answer, address[:-1]
     pairs = (
-        f"`{words.token_label(label)}` {text}" for label, text in zip(labels, texts, strict=True)
+        f"`{words.token_label(answer(id))}` {said_at(reading, f'{stem},{id}]', places)}"
+        for id in range(reading.spec.answers)
     )
     return ", ".join(pairs) if spoken() == "en" else "; ".join(pairs)
 
@@ -275,7 +275,7 @@ def _biases(spec: ModelSpec, attention: AttentionSpec, mlp: MlpSpec) -> str:
         (_("MLP"), mlp.hidden_bias),
         (_("head"), spec.head_bias),
     )
-    return ", ".join(name for name, has in of if has) or _("none")
+    return ", ".join(name for name, has in of if has) or _("no")
 
 
 def _rivals(readings: Sequence[Reading]) -> Grid:
@@ -284,10 +284,10 @@ def _rivals(readings: Sequence[Reading]) -> Grid:
     names = (words.numbers_name(each.worked.trace.numbers) for each in readings)
     columns = (Column(_("word")), *(Column(name, "number") for name in names))
     place = len(first.tokens) - 1
-    rows = [
-        (f"`{words.token_label(first.answer(id))}`", *(_logit(each, place, id) for each in readings))
-        for id in range(readings[0].spec.answers)
-    ]
+    rows = []
+    for id in range(readings[0].spec.answers):
+        logits = (_logit(each, place, id) for each in readings)
+        rows.append((f"`{words.token_label(first.answer(id))}`", *logits))
     wins = (_("next word"), *(token_at(each.worked, f"next[{place}]") for each in readings))
     return Grid("", columns, (*rows, wins))
 

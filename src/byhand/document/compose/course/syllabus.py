@@ -104,6 +104,7 @@ class Lesson:
     main: str  # the pass whose figure stands beside the sections
     sections: tuple[Section, ...]
     summary: tuple[Both, ...]
+    trying: tuple[Both, ...]  # what to do and to read next
     exercises: tuple[Exercise, ...]
 
     def sheets(self) -> dict[str, tuple[Exercise, ...]]:
@@ -135,6 +136,7 @@ def _lesson(path: Path) -> Lesson:
         main=told.get("main", passes[0].name),
         sections=tuple(map(_section, told["sections"])),
         summary=_several(told["summary"]),
+        trying=_several(told["try"]),
         exercises=tuple(map(_exercise, told["exercises"])),
     )
 
