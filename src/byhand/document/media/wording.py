@@ -166,7 +166,7 @@ ROOM = "____________"
 
 def field_facts(part: AnswerField) -> tuple[tuple[str, str], ...]:
     """Where an answer belongs, and room to write it."""
-    room = "\n".join([ROOM] * len(part.right))
+    room = "   ".join([ROOM] * len(part.right))
     return (_("address"), f"`{part.address}`"), (_("your answer"), room)
 
 

@@ -94,6 +94,7 @@ def _chapter(materials: Materials, place: int, count: int) -> Page:
             _marking(materials, place),
         ),
         kicker=_("Chapter {number} of {count}").format(number=place, count=count),
+        first=0,  # the goals
     )
 
 

@@ -149,8 +149,7 @@ class _Sheet:
                 "with them the page would be too large."
             )
             yield left_out(text, shown_by(self.book.command, example) if example else "")
-        first = 0 if page.kicker else 1  # a chapter of the course opens with its goals
-        for number, passage in enumerate(page.passages, first):
+        for number, passage in enumerate(page.passages, page.first):
             yield from self.passage(passage, f"{place + 1}.{number}")
         yield Markup("</main>")
         yield element("nav", *self.turn(place), class_="turn", aria_label=_("turn the page"))
