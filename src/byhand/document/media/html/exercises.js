@@ -52,12 +52,13 @@
 
   const decimals = (text) => (/^[-+]?[0-9]*\.([0-9]+)$/.exec(plain(text)) ?? ["", ""])[1].length;
 
+  const isWhole = (right) => /^[0-9]{4,}$/.test(right); // only where 103.680 can be nothing else
+
   // ---------------------------------------------------------------- judging it
   // right, more (right, with too few decimals), exactly (right, but rounded), wrong, or unread
   function verdict(text, right, { kind, places }) {
     if (kind === "word") return text.trim().replace(/^["'`]|["'`]$/g, "") === right ? "right" : "wrong";
-    const whole = places === null && /^[0-9]+$/.test(right);
-    const typed = whole && GROUPED.test(text.trim()) ? Number(text.replace(/[^0-9]/g, "")) : valueOf(text);
+    const typed = isWhole(right) && GROUPED.test(text.trim()) ? Number(text.replace(/[^0-9]/g, "")) : valueOf(text);
     const truth = valueOf(right);
     if (Number.isNaN(typed)) return "unread";
     const apart = Math.abs(typed - truth), given = decimals(text);
@@ -130,10 +131,10 @@
 
   // ---------------------------------------------------------------- the sheets
   const NUMBER = /^[-+]?[0-9]*\.?[0-9]+$/;
-  const yaml = (text, kind) => {
+  const yaml = (text, { kind }, right) => {
     const typed = text.trim();
     if (!typed) return "_";
-    const number = GROUPED.test(typed) && kind === "number" ? typed.replace(/[^0-9]/g, "") : plain(typed);
+    const number = isWhole(right) && GROUPED.test(typed) ? typed.replace(/[^0-9]/g, "") : plain(typed);
     return NUMBER.test(number) ? number : JSON.stringify(kind === "word" ? typed : number);
   };
   for (const sheet of all(".sheet")) {
@@ -144,7 +145,7 @@
       const lines = sheet.dataset.text.split("\n").map((line) => {
         const field = own.get((/^ {2}("(?:[^"\\]|\\.)*"): /.exec(line) ?? [])[1]);
         if (!field) return line;
-        const values = texts(field).map((text) => yaml(text, field.told.kind));
+        const values = texts(field).map((text, at) => yaml(text, field.told, field.told.right[at]));
         return `  ${JSON.stringify(field.told.address)}: ${values.length > 1 ? `[${values.join(", ")}]` : values[0]}`;
       });
       const link = document.createElement("a");
