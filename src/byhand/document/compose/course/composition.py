@@ -185,7 +185,9 @@ def _given(materials: Materials, exercise: Exercise) -> Iterator[Grid]:
 
 
 def _rounding(exercise: Exercise, answer: Answer) -> Iterator[str]:
-    if exercise.places is not None:
+    if exercise.places == 1:
+        yield _("Give one decimal.")
+    elif exercise.places is not None:
         yield _("Give {count} decimals.").format(count=exercise.places)
     if answer.row:
         yield _("The answer is a row of {count} numbers.").format(count=len(answer.right))

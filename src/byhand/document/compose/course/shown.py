@@ -281,8 +281,7 @@ def _biases(spec: ModelSpec, attention: AttentionSpec, mlp: MlpSpec) -> str:
 def _rivals(readings: Sequence[Reading]) -> Grid:
     """The logits at the last position in several number systems, and the word that wins."""
     first = readings[0].worked.trace
-    names = (words.numbers_name(each.worked.trace.numbers) for each in readings)
-    columns = (Column(_("word")), *(Column(name, "number") for name in names))
+    columns = (Column(_("word")), *(Column(_numbers_of(each), "number") for each in readings))
     place = len(first.tokens) - 1
     rows = []
     for id in range(readings[0].spec.answers):
@@ -290,6 +289,11 @@ def _rivals(readings: Sequence[Reading]) -> Grid:
         rows.append((f"`{words.token_label(first.answer(id))}`", *logits))
     wins = (_("next word"), *(token_at(each.worked, f"next[{place}]") for each in readings))
     return Grid("", columns, (*rows, wins))
+
+
+def _numbers_of(reading: Reading) -> str:
+    """The number system in a few words."""
+    return words.numbers_name(reading.worked.trace.numbers).partition(",")[0]
 
 
 def _logit(reading: Reading, place: int, id: int) -> str:
@@ -301,7 +305,7 @@ def _losses(readings: Sequence[Reading]) -> Grid:
     columns = (Column(_("numbers")), Column(_("loss"), "number"))
     rows = tuple(
         (
-            words.numbers_name(each.worked.trace.numbers),
+            _numbers_of(each),
             localised(each.worked.trace.places("loss", 8)),
         )
         for each in readings
