@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from byhand.document.compose.course.shown import (
     parts_of,
     steps_of,
 )
-from byhand.document.compose.course.syllabus import Exercise, Section
+from byhand.document.compose.course.syllabus import Exercise, Lesson, Section
 from byhand.document.glossary import glossary
 from byhand.document.parts import AnswerField, AnswerSheets, Column, Finding, Grid
 from byhand.document.parts.exercises import FORM, NUMBER, WORD, AnswerSheet
@@ -71,7 +72,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     )
     yield (
         _("exercises"),
-        _("five in each chapter, in the folder `answers`; `byhand check` marks them"),
+        _("five in each chapter, answered on the page; `byhand check` marks the sheets"),
     )
     yield _("you need"), _("sums and products; all else is explained where it is used")
 
@@ -94,8 +95,18 @@ def _chapter(materials: Materials, place: int, count: int) -> Page:
             _marking(materials, place),
         ),
         kicker=_("Chapter {number} of {count}").format(number=place, count=count),
+        aside=" ".join(f"`{name}`" for name in _models(lesson)),
         first=0,  # the goals
     )
+
+
+def _models(lesson: Lesson) -> tuple[str, ...]:
+    """The models that the sections of a chapter show, in their order."""
+    said = " ".join(text.en for one in lesson.sections for text in one.text)
+    shown = [name for one in lesson.sections for line in one.show for name in line.split()[1:]]
+    used = {*re.findall(r"\{(\w+) ", said), *shown}
+    passes = (one for one in lesson.passes if one.name in used)
+    return tuple(dict.fromkeys(one.config or one.model for one in passes))
 
 
 def _goals(materials: Materials) -> Passage:

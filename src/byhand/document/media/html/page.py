@@ -93,6 +93,7 @@ class _Sheet:
                 element(
                     "a",
                     element("strong", page.title),
+                    element("small", prose(page.aside)) if page.aside else "",
                     element("span", prose(page.intro)),
                     href=f"{page.slug}.html",
                 ),
