@@ -1,13 +1,16 @@
-"""The pictures in docs/pictures: of the book (desktop, dark, phone, Spanish, paper) and the page.
+"""The pictures in docs/pictures: of the book (desktop, dark, phone, Spanish, paper), the course and
+the page.
 
-    python tools/pictures.py
+    python tools/pictures.py            # all of them
+    python tools/pictures.py course     # those whose names begin so
 
-They are taken of new books and of `byhand serve` in a real Chromium (see chromium.py).  Paper is
-the first printed page, made if pdftoppm is installed.
+They are taken of new books, of the course and of `byhand serve` in a real Chromium (see
+chromium.py).  Paper is the first printed page, made if pdftoppm is installed.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -22,6 +25,8 @@ sys.path.append(str(Path(__file__).parent))
 from books import Edition
 from chromium import PHONE, NoBrowser, launched
 
+from byhand.courses import make_course, publish_course
+
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 SCREEN = {"width": 1280, "height": 860}
 TABLET = {"width": 820, "height": 1180}
@@ -30,11 +35,25 @@ SETTLED = 500  # milliseconds, until the badge has worked the numbers out
 
 
 @dataclass(frozen=True)
+class CourseEdition:
+    """The course in a language."""
+
+    language: str
+
+    @property
+    def name(self) -> str:
+        return f"course-{self.language}"
+
+    def write(self, folder: Path) -> None:
+        publish_course(make_course(self.language), folder)
+
+
+@dataclass(frozen=True)
 class Picture:
-    """One picture: a passage of a book's page, and how the browser shows it."""
+    """One picture: a passage of a page of a book or the course, and how the browser shows it."""
 
     name: str
-    edition: Edition
+    edition: Edition | CourseEdition
     page: str
     passage: str = ""  # scrolled to; empty: the top of the page
     scheme: str = "light"
@@ -48,6 +67,8 @@ class Picture:
         window = context.new_page()
         window.goto((books / self.edition.name / f"{self.page}.html").as_uri())
         window.add_style_tag(content=".passage { content-visibility: visible !important }")
+        if isinstance(self.edition, CourseEdition):
+            answer(window)
         if self.passage:
             window.evaluate("id => document.getElementById(id).scrollIntoView()", self.passage)
         window.wait_for_timeout(SETTLED)
@@ -57,7 +78,14 @@ class Picture:
 
 TINY, SPANISH = Edition("tiny", "en"), Edition("tiny", "es")
 JOURNEY, MINIGPT = Edition("journey", "en"), Edition("minigpt", "en")
+COURSE, CURSO = CourseEdition("en"), CourseEdition("es")
 PICTURES = (
+    Picture("course", COURSE, "residual"),
+    Picture("course-exercises", COURSE, "attention", "attention-exercise-1"),
+    Picture("course-dark", COURSE, "training", "training-4", scheme="dark"),
+    Picture("course-es", CURSO, "attention"),
+    Picture("course-phone", COURSE, "attention", "attention-exercise-1", phone=True),
+    Picture("journey-after", JOURNEY, "attention", "attention-0-attn-scores"),
     Picture("book", TINY, "attention", "attention-0-attn-weights"),
     Picture("book-dark", TINY, "block", "block-0-attn-norm", scheme="dark"),
     Picture("book-phone", TINY, "attention", "attention-0-attn-weights", phone=True),
@@ -87,6 +115,16 @@ PAGES: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
+def answer(window: Any) -> None:
+    """Answers two exercises of a page, the second with a slip; the others are left open."""
+    boxes = window.query_selector_all(".answering")
+    for box, key in zip(boxes, ("right", "wrong"), strict=False):
+        told = json.loads(box.get_attribute("data-answer"))
+        for field, text in zip(box.query_selector_all("input"), told[key], strict=True):
+            field.fill(text)
+        box.query_selector("button").click()
+
+
 def print_page(browser: Any, books: Path) -> None:
     """Takes the first sheet of a printed page."""
     window = browser.new_page()
@@ -99,14 +137,17 @@ def print_page(browser: Any, books: Path) -> None:
     subprocess.run(["pdftoppm", *first, str(sheet), str(FOLDER / PRINTED.name)], check=True)
 
 
-def take_pages(browser: Any) -> None:
+def take_pages(browser: Any, begin: str) -> None:
     """Takes the page of `byhand serve`, with a weight edited."""
+    pages = {name: how for name, how in PAGES.items() if name.startswith(begin)}
+    if not pages:
+        return
     command = [sys.executable, "-m", "byhand", "serve"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             origin = server.stdout.readline().strip()
-            for name, (where, settings, does) in PAGES.items():
+            for name, (where, settings, does) in pages.items():
                 context = browser.new_context(**settings, reduced_motion="reduce", locale="en-GB")
                 window = context.new_page()
                 window.goto(origin + where)
@@ -169,20 +210,26 @@ DOINGS = {
 }
 
 
-def main() -> int:
+def main(begin: str = "") -> int:
+    """Takes the pictures whose names begin so."""
     FOLDER.mkdir(exist_ok=True)
+    wanted = [picture for picture in PICTURES if picture.name.startswith(begin)]
+    if PRINTED.name.startswith(begin):
+        wanted.append(PRINTED)
     with TemporaryDirectory() as place:
         books = Path(place)
-        for edition in dict.fromkeys(picture.edition for picture in PICTURES):
+        for edition in dict.fromkeys(picture.edition for picture in wanted):
             edition.write(books / edition.name)
         try:
             with launched() as browser:
-                take_pages(browser)
-                for picture in PICTURES:
-                    picture.take(browser, books)
-                if shutil.which("pdftoppm"):
+                take_pages(browser, begin)
+                for picture in wanted:
+                    if picture is not PRINTED:
+                        picture.take(browser, books)
+                        lighten(FOLDER / f"{picture.name}.png")
+                if PRINTED in wanted and shutil.which("pdftoppm"):
                     print_page(browser, books)
-                else:
+                elif PRINTED in wanted:
                     print("no picture of paper: there is no pdftoppm (apt install poppler-utils)")
         except NoBrowser as lacking:
             print(f"no pictures: {lacking}", file=sys.stderr)
@@ -191,4 +238,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:2]))

@@ -5,6 +5,7 @@ Each pass is worked out once, however many chapters show it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,7 +20,7 @@ from byhand.document.book import Book
 from byhand.document.compose.book.edition import Edition
 from byhand.document.compose.course.composition import course_books, on_paper
 from byhand.document.compose.course.materials import Answer, Materials, Reading
-from byhand.document.compose.course.sentences import token_at
+from byhand.document.compose.course.sentences import row_of_weights, token_at
 from byhand.document.compose.course.sheets import file_name, sheet_text
 from byhand.document.compose.course.syllabus import Exercise, Lesson, Pass, Slip, syllabus
 from byhand.drafts import write_all
@@ -30,6 +31,7 @@ from byhand.lessons import step
 from byhand.model import Model
 from byhand.models.records import norms_record, record_of
 from byhand.numbers.base import Numbers
+from byhand.plan import WEIGHT
 from byhand.tracing import Trace
 
 PDF = "course.pdf"
@@ -72,10 +74,12 @@ def materials_of(lesson: Lesson) -> Materials:
 def reading_of(one: Pass) -> Reading:
     """A pass worked out in the language spoken, from a trace that is kept."""
     if one.config is not None:
-        spec = models.open_spec(CONFIGS / one.config)
+        folder = CONFIGS / one.config
+        spec = models.open_spec(folder)
         inventory = count(spec)
-        called = f"configs/{one.config}"
-        return Reading(spec, inventory, sizes_and_counts(spec, inventory), called)
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        counts, called = sizes_and_counts(spec, inventory), f"configs/{one.config}"
+        return Reading(spec, inventory, counts, called, config=config)
     edition = _edition(replace(one, name=""), spoken())
     spec, inventory = edition.model.spec, edition.inventory
     counts = sizes_and_counts(spec, inventory)
@@ -94,7 +98,7 @@ def _worked(one: Pass) -> Trace:
     model = _changed(models.open_model(one.model), one)
     if one.step:
         return step(model, one.text, target=one.target, lr=Fraction(one.rate)).steps[0].trace
-    numbers = _floats(one.float) if one.float else _usual(model)
+    numbers = _numbers(one) or _usual(model)
     return evaluate.prepare(model, one.text, numbers, target=one.target).work()
 
 
@@ -112,6 +116,15 @@ def _changed(model: Model, one: Pass) -> Model:
         mlp = replace(mlp, activation=one.activation or mlp.activation)
         blocks.append(replace(block, attention=attention, mlp=mlp))
     return replace(model, spec=replace(model.spec, blocks=tuple(blocks)))
+
+
+def _numbers(one: Pass) -> Numbers | None:
+    """The numbers that a pass asks for; None: the usual ones of its model."""
+    if one.decimals is not None:
+        from byhand.numbers.pencil import Pencil
+
+        return Pencil(one.decimals)
+    return _floats(one.float) if one.float else None
 
 
 def _usual(model: Model) -> Numbers:
@@ -144,6 +157,9 @@ def _said(reading: Reading, address: str, places: int | None) -> tuple[str, ...]
         return (str(reading.counts[address]),)
     if read_address(address).name in ("tokens", "next"):
         return (token_at(reading.worked, address),)
+    if address.startswith(WEIGHT):
+        row = map(Fraction, map(str, row_of_weights(reading.worked, address)))
+        return tuple(_written(number, places) for number in row)
     trace = reading.worked.trace
     if places is not None:
         return tuple(trace.places(one, places) for one in _entries(reading, address))

@@ -21,6 +21,7 @@ from byhand.document.compose.course.syllabus import Both, Exercise, Lesson, syll
 from byhand.document.glossary import glossary
 from byhand.language import speaking
 from byhand.model import Model
+from byhand.serving.experiments import EXPERIMENTS, experiments
 from calling import Outcome
 
 LONGEST = 25  # words in a sentence
@@ -95,11 +96,11 @@ def test_what_is_marked_wrong_is_told_with_both_numbers(
 ) -> None:
     materials = course.chapters[0]
     answers = tuple(replace(one, right=one.wrong) for one in materials.answers)
-    sheet = tmp_path / "01-tokens-tiny.yaml"
-    sheet.write_text(sheet_text(replace(materials, answers=answers), 1, "tiny", filled=True))
+    sheet = tmp_path / "01-tokens-back.yaml"
+    sheet.write_text(sheet_text(replace(materials, answers=answers), 1, "back", filled=True))
     said = byhand("check", "tiny", str(sheet))
     assert said.status == 1
-    assert "count.vocabulary: 2 claimed, 3 expected" in said.out
+    assert "count.context: 3 claimed, 2 expected" in said.out
 
 
 def test_no_answer_is_given_among_the_lines_of_its_chapter(course: Course) -> None:
@@ -111,6 +112,40 @@ def test_no_answer_is_given_among_the_lines_of_its_chapter(course: Course) -> No
             name = exercise.address.rpartition("[")[0] or exercise.address
             rows = {one for of, one in given if of == exercise.of and one.startswith(name + "[")}
             assert not any(_holds(row, exercise.address) for row in rows), exercise.address
+
+
+def test_no_answer_is_printed_in_its_chapter() -> None:
+    """Not in a sentence, not in a table; a pass on another text may share no number."""
+    for lesson in syllabus():
+        told = [text.en for one in lesson.sections for text in one.text]
+        told += [said.en for said in lesson.summary]
+        printed = set(re.findall(r"\{(\w+) ([^{}|]+)", " ".join(told)))
+        for line in (line.split() for section in lesson.sections for line in section.show):
+            kind, names = line[0], line[1:]
+            if kind in ("counts", "architectures"):
+                printed |= {(name, "count.") for name in names}
+            elif kind == "plans":
+                printed |= {(name, "count.context") for name in names}
+            else:
+                printed |= {(names[0], address) for address in names[1:]}
+        for exercise in lesson.exercises:
+            mine = lesson.pass_called(exercise.of)
+            same = {
+                one.name for one in lesson.passes if replace(one, name="") == replace(mine, name="")
+            }
+            for of, address in printed:
+                name = address.partition("[")[0]
+                held = exercise.address.startswith(address if address.endswith("]") else name)
+                assert not (of in same and held), (lesson.slug, exercise.address, of, address)
+
+
+def test_experiments_that_a_chapter_sends_to_have_these_names() -> None:
+    for language, quoted in (("en", "“([^”]+)”"), ("es", "«([^»]+)»")):
+        with speaking(language):
+            titles = {one["title"] for name in EXPERIMENTS for one in experiments(name)}
+        for lesson in syllabus():
+            for said in lesson.trying:
+                assert set(re.findall(quoted, getattr(said, language))) <= titles
 
 
 def _holds(row: str, address: str) -> bool:
@@ -137,6 +172,7 @@ def sentences() -> Iterator[tuple[str, Both]]:
 
 def _of(lesson: Lesson) -> Iterator[Both]:
     yield from (lesson.title, lesson.about, *lesson.goals, *lesson.before, *lesson.summary)
+    yield from lesson.trying
     for section in lesson.sections:
         yield from (section.title, *section.text)
     for exercise in lesson.exercises:
@@ -165,6 +201,7 @@ def test_every_chapter_has_all_its_parts() -> None:
         assert lesson.goals
         assert lesson.before
         assert lesson.summary
+        assert lesson.trying
 
 
 # ------------------------------------------------------------------ pages

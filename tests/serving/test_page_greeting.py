@@ -10,9 +10,10 @@ from person import Page
 
 sys.path.append(str(Path(__file__).parents[1] / "document"))
 
-from browser import CONTRASTS, FAULTS, PHONE, axe_core
+from browser import CONTRASTS, DESKTOP, FAULTS, PHONE, axe_core
 
 STOPS = 6
+TABLETS = (1280, 1024, 820)
 OBJECTIONS = """axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
   violations.map(({ id, nodes }) => [id, nodes[0].html]))"""
 FOCUSED = "document.activeElement.dataset.do"
@@ -184,14 +185,20 @@ def test_the_greeting_what_it_told_and_the_tour_are_accessible(person: Page) -> 
         assert axe is None or page.evaluate(OBJECTIONS) == [], where
 
     examine("greeting")
+    for wide in TABLETS:
+        page.set_viewport_size({"width": wide, "height": 768})
+        examine(f"greeting, {wide} wide")
+    page.set_viewport_size(DESKTOP)
     try_first(person, "mask")
     examine("told")
     page.emulate_media(color_scheme="dark")
     examine("told in the dark")
-    page.set_viewport_size(PHONE)
     page.emulate_media(color_scheme="light")
     page.click("[data-do=language]")
     person.see("#greeting-title", "La posición 0 (the)")
+    page.set_viewport_size({"width": 1024, "height": 768})
+    examine("told on a tablet in Spanish")
+    page.set_viewport_size(PHONE)
     examine("told on a phone in Spanish")
     page.click("[data-do=help]")
     page.click("[data-do=help-tour]")

@@ -117,6 +117,9 @@ class Page:
     title: str
     intro: str
     passages: tuple[Passage, ...]
+    kicker: str = ""  # above its title; without one, which page it is
+    aside: str = ""  # beside it in the contents: the models that it shows
+    first: int = 1  # the number of its first passage; 0 where that is not a section
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,39 @@ def step_name(address: str) -> str:
     return ""
 
 
+# The end of a weight's name → what it is; a bias is named after what it is added to.
+WEIGHTS: Mapping[str, str] = {
+    "embed.token": later("token embedding"),
+    "embed.position": later("position embedding"),
+    "attn.qkv": later("queries, keys and values"),
+    "attn.q": later("queries"),
+    "attn.k": later("keys"),
+    "attn.v": later("values"),
+    "attn.out": later("output of attention"),
+    "mlp.hidden": later("hidden numbers of the MLP"),
+    "mlp.gate": later("gate of the MLP"),
+    "mlp.out": later("output of the MLP"),
+    "norm.gain": later("gain of the norm"),
+    "norm.bias": later("bias of the norm"),
+    "head": later("output head"),
+}
+
+
+def weight_name(name: str) -> str:
+    """What a weight is for, by its name; empty where only the name is known.
+
+    >>> weight_name("block.0.attn.q"), weight_name("block.1.mlp.out_bias"), weight_name("head")
+    ('queries', 'output of the MLP, bias', 'output head')
+    """
+    stem = name.removesuffix("_bias")
+    parts = stem.split(".")
+    for end in (".".join(parts[-2:]), parts[-1]):
+        if end in WEIGHTS:
+            own = _(WEIGHTS[end])
+            return own if stem == name else _("{name}, bias").format(name=own)
+    return ""
+
+
 def captioned(title: str, address: str, kind: str = "step") -> str:
     """The name above some numbers: what they are, and which of several tables this is.
 

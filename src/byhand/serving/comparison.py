@@ -17,6 +17,7 @@ import numpy.typing as npt
 from byhand.document import words
 from byhand.document.compose.book.strips import near
 from byhand.document.numerals import localised
+from byhand.document.step_names import step_name
 from byhand.evaluate import Progress
 from byhand.language import _
 from byhand.serving.changes import Mask, changes
@@ -98,6 +99,7 @@ def _order(one: Trace, other: Trace) -> dict[str, float]:
 def _line(worked: Worked, where: str) -> dict[str, Any]:
     return {
         "address": worked.address,
+        "name": step_name(worked.address),
         "in": where,
         "same": None,
         "largest": None,

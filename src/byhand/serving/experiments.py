@@ -98,8 +98,9 @@ EXPERIMENTS: Mapping[str, tuple[Experiment, ...]] = {
         Experiment(
             "places",
             later("Take the positions away"),
-            later("Without them, the same letter looks alike wherever it stands."),
-            {"architecture": {"position": "none"}},
+            later("The text is AA. Without positions both rows of probabilities become the same."),
+            {"text": "AA", "architecture": {"position": "none"}},
+            start={"text": "AA"},
             passage=NEXT,
         ),
         Experiment(
@@ -141,7 +142,7 @@ EXPERIMENTS: Mapping[str, tuple[Experiment, ...]] = {
         Experiment(
             "post",
             later("Put the norms after attention and MLP"),
-            later("Pre-norm becomes post-norm. Compare how long the residual stream grows."),
+            later("Each norm now rescales the residual stream itself. Does the prediction change?"),
             {"architecture": {"norm.place": "post"}},
             passage=NEXT,
         ),
@@ -156,12 +157,13 @@ EXPERIMENTS: Mapping[str, tuple[Experiment, ...]] = {
     "minigpt-init": (
         Experiment(
             "learn",
-            later("Let it learn this text in five steps"),
-            later("Before, every word is about as likely. Watch the words of the text rise."),
+            later("Let it learn the next word in five steps"),
+            later("Before, every word is about as likely. Watch what becomes of `-ió`."),
             {
                 "lessons": [
                     {
                         "text": "<en> yesterday she climb -ed = ella sub",
+                        "target": "-ió",
                         "optimizer": "adam",
                         "rate": "0.01",
                         "steps": 5,
@@ -176,14 +178,14 @@ EXPERIMENTS: Mapping[str, tuple[Experiment, ...]] = {
         Experiment(
             "they",
             later("Let more than one person climb"),
-            later("The verb ending has to agree with the subject. Which ending comes?"),
+            later("The ending of the Spanish verb has to agree with `ellos`. Which one comes?"),
             {"text": "<en> yesterday they climb -ed = ellos sub"},
             passage=NEXT,
         ),
         Experiment(
             "today",
             later("Let it be today"),
-            later("The tense stands in the first word. Does the ending follow it?"),
+            later("The tense stands in `today` and in `-s`. Does the Spanish ending follow?"),
             {"text": "<en> today she climb -s = ella sub"},
             passage=NEXT,
         ),

@@ -24,6 +24,7 @@ from byhand.document import words
 from byhand.document.compose.book.spoken_numbers import rational_of
 from byhand.document.compose.book.strips import near
 from byhand.document.compose.tables import COPIES
+from byhand.document.meanings import meaning
 from byhand.document.media.html import served
 from byhand.document.numerals import localised
 from byhand.errors import InputError
@@ -122,6 +123,7 @@ def question(found: Pass, name: str, index: Index) -> dict[str, Any]:
     return {
         "address": name + write_index(index),
         "passage": passage_id(found, found.topic_of[name]),
+        "meaning": meaning(found.trace, name, index),
         "question": _("What is `{address}`?").format(address=name + write_index(index)),
         "formula": worked.step.formula,
         "html": html,
@@ -213,7 +215,8 @@ def _unread(found: Pass, name: str, text: str, error: InputError) -> list[str]:
     """Why an answer cannot be read: words in place of a number are told what a number is."""
     if found.trace.steps[name].whole or any(sign.isdigit() for sign in text):
         return [error.message, error.hint or error.expected or ""]
-    return [_("Write a number, such as {example}.").format(example=localised("0.25") + ", −3/2")]
+    example = localised("0.25") + _(" or ") + "−3/2"
+    return [_("Write a number, such as {example}.").format(example=example)]
 
 
 def _marked(found: Pass, name: str, index: Index, text: str) -> Marked | None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from byhand.document.numerals import in_full
+from byhand.document.step_names import weight_name
 from byhand.errors import AddressError, nearest
 from byhand.evaluate import Progress
 from byhand.files.writing import entry_text, float_text
@@ -39,6 +40,7 @@ def tables(model: Model) -> Iterator[dict[str, Any]]:
             entries = np.array(flat, object).reshape(tensor.shape).tolist()
         yield {
             "name": parameter.name,
+            "title": weight_name(parameter.name),
             "shape": list(parameter.shape),
             "axes": list(parameter.axes),
             "part": parameter.part,

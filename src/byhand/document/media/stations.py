@@ -166,6 +166,11 @@ class Beside:
                 return (text if len(text) <= self.longest else ""), row.register or "exact"
         return "", "exact"
 
+    def even(self, node: Node) -> bool:
+        """Whether all rows of a station have room, or none."""
+        shown = {bool(self.text(node, row.place)[0]) for row in node.rows if _worth(row)}
+        return len(shown) < 2
+
     def _marked(self, text: str, register: str | None) -> str:
         sign = SIGNS[register] if self.marked and register in ("named", "enclosed") else ""
         return f"{text} {sign}" if text and sign else text
@@ -179,7 +184,7 @@ def beside(nodes: Iterable[Node], finite: bool, room: Room) -> Beside:
         return Beside()
     wanted = Beside(finite=finite, marked=room.marked)
     several = _columns(known, replace(wanted, places=tuple(places), longest=room.each))
-    if sum(several.widths) <= room.together:
+    if sum(several.widths) <= room.together and all(several.even(node) for node in known):
         return several
     return _columns(known, replace(wanted, places=(places[-1],), longest=room.alone))
 
@@ -187,6 +192,10 @@ def beside(nodes: Iterable[Node], finite: bool, room: Room) -> Beside:
 def _columns(nodes: list[Node], wanted: Beside) -> Beside:
     widths = tuple(max(len(wanted.text(node, k)[0]) for node in nodes) for k in wanted.places)
     return replace(wanted, widths=widths) if all(widths) else Beside()
+
+
+def _worth(row: NumberRow) -> bool:
+    return any(not number.cell.masked for number in row.numbers)
 
 
 def row_text(row: NumberRow, finite: bool) -> str:

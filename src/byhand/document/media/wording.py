@@ -8,8 +8,11 @@ from byhand.document.mathematics import in_short
 from byhand.document.numerals import localised, short_number, written, written_cell
 from byhand.document.parts import (
     Answer,
+    AnswerField,
+    AnswerSheets,
     CaseTable,
     Column,
+    Grid,
     LensTable,
     NumberTable,
     Stop,
@@ -154,3 +157,20 @@ def cell_words(column: Column, text: str) -> tuple[str, str]:
             return "share", text
         case _:
             return "prose", written_cell(text)
+
+
+# ------------------------------------------------------------------ exercises on paper
+
+ROOM = "____________"
+
+
+def field_facts(part: AnswerField) -> tuple[tuple[str, str], ...]:
+    """Where an answer belongs, and room to write it."""
+    room = "   ".join([ROOM] * len(part.right))
+    return (_("address"), f"`{part.address}`"), (_("your answer"), room)
+
+
+def sheets_grid(part: AnswerSheets) -> Grid:
+    """The answer sheets, each with the command that marks it."""
+    rows = tuple((f"`{one.file}`", f"`{one.command}`") for one in part.sheets)
+    return Grid("", (Column(_("sheet")), Column(_("command"))), rows)

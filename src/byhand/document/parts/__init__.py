@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         TermLine,
         Terms,
     )
+    from byhand.document.parts.exercises import AnswerField, AnswerSheets
     from byhand.document.parts.numbers import (
         MASKED,
         Cell,
@@ -94,13 +95,15 @@ if TYPE_CHECKING:
         | HeatStrip | AttentionPattern | StreamLine | RegisterMap | Terms | LensTable | Drawing
         | Curve | Scatter
         | Remark | Finding | Facts | LeftOut | Grid
+        | AnswerField | AnswerSheets
         | VerdictTable | VerdictReport | ClassTable
         | Answer | DomainPicture | CaseTable | CaseTree
     )
 
 __all__ = [
-    "MASKED", "Answer", "AttentionPattern", "Candidate", "Candidates", "CaseBox", "CaseSquare",
-    "CaseTable", "CaseTree", "Cell", "Choice", "Column", "Curve", "CurveLine", "Decision",
+    "MASKED", "Answer", "AnswerField", "AnswerSheets", "AttentionPattern", "Candidate",
+    "Candidates", "CaseBox", "CaseSquare", "CaseTable", "CaseTree", "Cell", "Choice", "Column",
+    "Curve", "CurveLine", "Decision",
     "Definitions", "DomainPicture", "Drawing", "Facts", "Finding", "Floats", "Formula", "Grid",
     "HeadPattern", "HeatStrip", "LeftOut", "LensLine", "LensTable", "Letter", "Line", "Loss",
     "Matrix", "NotWorked", "Number", "NumberRow", "NumberTable", "Part", "Piece", "PlaceCell",
@@ -115,6 +118,7 @@ _ROOMS = {  # each module is imported on first use of its parts
         "AttentionPattern Curve CurveLine Drawing Floats HeadPattern HeatStrip LensLine LensTable "
         "RegisterLine RegisterMap Scatter ScatterSeries Stop StreamLine TermLine Terms"
     ),
+    "exercises": ("AnswerField AnswerSheets"),
     "numbers": (
         "MASKED Cell Definitions Formula Letter Line Matrix Number NumberRow NumberTable "
         "Piece Sign Word WorkingLine"

@@ -118,7 +118,7 @@ function along(found) {
       make("caption", { class: "sr" }, t("along")),
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, t("step")), make("th", { scope: "col", colspan: "2" }, t("difference")), make("th", { scope: "col" }, "A"), make("th", { scope: "col" }, "B"))),
       make("tbody", {}, found.steps.map((step) => make("tr", { class: [step.address === found.first && "first", step.same === false && "parted", step.same && "alike"].filter(Boolean).join(" ") || null },
-        make("th", { scope: "row" }, make("a", { href: `#${titles.get(step.address) ?? step.address}`, "data-do": "step-to" }, make("code", {}, step.address)), step.address === found.first && make("span", { class: "aim" }, t("along.first"))),
+        make("th", { scope: "row" }, make("a", { href: `#${titles.get(step.address) ?? step.address}`, "data-do": "step-to" }, step.name && [make("span", { class: "name" }, step.name), " "], make("code", {}, step.address)), step.address === found.first && make("span", { class: "aim" }, t("along.first"))),
         make("td", { class: "bar" }, step.same === false && bar(size(step.largest), "apart")),
         make("td", {}, step.in !== "both" ? t(`only.${step.in}`) : step.same ? "=" : step.largest === null ? "≠" : short(step.largest)),
         make("td", {}, step.same === false && step.a !== null ? decimal(step.a) : ""), make("td", {}, step.same === false && step.b !== null ? decimal(step.b) : "")))))));

@@ -21,7 +21,7 @@ import { themes } from "./theme.js";
 import { drawTrials, greet, tried } from "./trials.js";
 import { listenToTour } from "./tour.js";
 import { weightsView } from "./weights.js";
-import { speak, spoken, t } from "./words.js";
+import { speak, spoken, t, whole } from "./words.js";
 
 const FIRST = "journey"; // the model to begin with where none is named
 const views = { steps: passageView, weights: weightsView, learn: learnView, pictures: picturesView, compare: compareView, prove: proveView, practice: practiceView };
@@ -41,7 +41,7 @@ drawn(() => {
   drawRail();
   watchWidths();
   if (inside && document.activeElement === document.body) document.querySelector(".step-title")?.focus({ preventScroll: true });
-  if (app.look.changed && app.look.changed !== told) say([...app.look.changed.told.sentences, t("changed.count", app.look.changed)].join(" "));
+  if (app.look.changed && app.look.changed !== told) say([...app.look.changed.told.sentences, t("changed.count", { count: whole(app.look.changed.count) })].join(" "));
   told = app.look.changed;
 });
 

@@ -28,7 +28,8 @@ export function practiceView() {
 
 function exercise(question) {
   return make("div", { class: "exercise" },
-    make("p", { class: "asked" }, ticked(question.question)),
+    make("p", { class: "asked" }, ticked(question.meaning)),
+    make("p", { class: "asked-for" }, ticked(question.question)),
     make("div", { class: "formula" }, make("div", { class: "law" }, parsed(question.html)),
       question.names.length > 0 && make("p", { class: "where-names" }, where(question.names))),
     question.given.length > 0 && make("div", { class: "table given-numbers" }, make("table", {}, make("caption", {}, t("practice.given")),

@@ -4,7 +4,7 @@
 import { app, change, go } from "./app.js";
 import { bar, doing, fill, make, region } from "./drawing.js";
 import { tried as experimented } from "./trials.js";
-import { decimal, t } from "./words.js";
+import { decimal, t, whole } from "./words.js";
 
 /** The words that may come next, as bars; where an edit moved them, with what they were. */
 export function prediction(look) {
@@ -31,7 +31,7 @@ export function prediction(look) {
 }
 
 /** A sentence with `words` in it. */
-export const ticked = (text) => text.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part));
+export const ticked = (text) => text.replaceAll("≈ ", "≈\u00a0").split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part));
 
 const number = (address, text, moved, ...more) => make("td", { class: `n${moved.has(address) ? " moved" : ""}`, "data-a": address },
   make("button", { type: "button", "data-a": address }, make("span", { class: "face" }, ...more, text)));
@@ -49,7 +49,7 @@ function changes(look) {
   return make("section", { class: "card changes" },
     make("h2", {}, t("changed")),
     changed.count > 0 && changed.told.sentences.length > 0 && !experimented() && make("p", { class: "sentence" }, ticked(changed.told.sentences[0])),
-    changed.count === 0 ? make("p", {}, t("changed.nothing")) : make("p", {}, t("changed.count", { count: changed.count }),
+    changed.count === 0 ? make("p", {}, t("changed.nothing")) : make("p", {}, t("changed.count", { count: whole(changed.count) }),
       first && [" ", make("a", { href: `#${first.id}`, "data-do": "step-to" }, t("changed.first", { title: first.title }))]),
     next && next.before !== next.after && make("p", { class: "turned" }, make("s", { class: "token" }, next.before), make("span", { "aria-label": t("becomes") }, " → "), make("b", { class: "token" }, next.after)),
     loss?.before && loss.after && loss.before.text !== loss.after.text && make("p", {}, `${t("loss")} `, make("s", {}, loss.before.text), " → ", make("b", {}, loss.after.text)),

@@ -57,7 +57,7 @@ function put() {
   const high = Math.min(height, innerHeight - 40);
   Object.assign(ring.style, { left: `${left - 6}px`, top: `${top - 6}px`, width: `${width + 12}px`, height: `${high + 12}px` });
   const { offsetWidth: wide, offsetHeight: tall } = box;
-  const below = top + high + gap + tall < innerHeight, above = top - gap - tall > 0;
+  const edge = 12, below = top + high + gap + tall + edge < innerHeight, above = top - gap - tall > edge;
   const beside = left + width + gap + wide < innerWidth;
   const x = below || above ? left + width / 2 - wide / 2 : beside ? left + width + gap : left - gap - wide;
   const y = below ? top + high + gap : above ? top - gap - tall : top + high / 2 - tall / 2;

@@ -71,7 +71,7 @@ export function weight(one, heat = null) {
   const shape = one.shape.length ? one.shape.map((size, at) => `${one.axes[at]} ${size}`).join(" × ") : "";
   const touched = Object.keys(app.state.weights ?? {}).some((key) => key.startsWith(`${one.name}[`));
   return make("details", { class: "weight-of", open: few, "data-key": one.name },
-    make("summary", {}, make("code", {}, one.name), " ", make("span", { class: "quiet" }, shape), touched && make("span", { class: "aim edited-mark" }, t("edited"))),
+    make("summary", {}, one.title && [make("span", { class: "name" }, one.title), " "], make("code", {}, one.name), " ", make("span", { class: "quiet" }, shape), touched && make("span", { class: "aim edited-mark" }, t("edited"))),
     one.same_as ? make("p", { class: "quiet small" }, t("weights.same", { name: one.same_as })) : table(one, heat));
 }
 

@@ -40,5 +40,7 @@ export function short(value) {
   return `${localised(digits)}·10${raised(Number(power))}`;
 }
 
+/** A whole number with its thousands apart: 18,971, in Spanish 18 971. */
+export const whole = (count) => String(count).replace(/\B(?=(\d{3})+$)/g, language === "es" ? "\u00a0" : ",");
 /** A share as a whole percentage. */
 export const percent = (share) => (share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(share * 100)} %`);

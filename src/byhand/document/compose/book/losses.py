@@ -128,7 +128,7 @@ def _mean(edition: Edition, step: OneStep) -> Passage:
     ]
     if size < FAR_OFF:
         text = _(
-            "That is as unsure as a fair choice among e^{loss} ≈ {count} words. A fair choice "
+            "That is as unsure as a blind guess among e^{loss} ≈ {count} words. A blind guess "
             "among all {all} would cost ln {all} ≈ {blind}."
         )
         choice = text.format(

@@ -85,8 +85,8 @@ def told_from_one(cell: Cell, entry: Any) -> Cell:
 
 
 def decimal_weights(model: Model) -> bool:
-    """Whether some weights are written as decimals, 0.2 rather than 3/4."""
-    return any(
+    """Whether some weights are written as decimals, 0.2 rather than 3/4; floats always are."""
+    return any(tensor.floats for tensor in model.weights.values()) or any(
         isinstance(x, Fraction) and x.denominator % 5 == 0 and in_full(x) is not None
         for tensor in model.weights.values()
         if not tensor.floats

@@ -91,7 +91,7 @@ def _facts(record: TrainingRecord) -> Iterator[tuple[str, str]]:
 def _losses(record: TrainingRecord) -> Passage:
     first, last = record.losses[0], record.held_out[-1][1]
     sizes = [*record.losses, *(loss for _step, loss in record.held_out)]
-    levels = {"uniform": _("a fair choice"), "n-gram": _("an n-gram model")}
+    levels = {"uniform": _("a blind guess"), "n-gram": _("an n-gram model")}
     lines = [
         CurveLine(_("on the texts of the step"), _points(record.losses)),
         CurveLine(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -11,23 +12,30 @@ from byhand.document.compose.book.edition import Edition
 from byhand.document.compose.book.spine import spine
 from byhand.document.compose.course.materials import Answer, Materials
 from byhand.document.compose.course.sentences import all_told, told
-from byhand.document.compose.course.sheets import BLANK, command, file_name
-from byhand.document.compose.course.shown import laws_of, numbers_of, parts_of, steps_of
-from byhand.document.compose.course.syllabus import Exercise, Section
+from byhand.document.compose.course.sheets import BLANK, command, file_name, sheet_text
+from byhand.document.compose.course.shown import (
+    config_of,
+    laws_of,
+    numbers_of,
+    parts_of,
+    steps_of,
+)
+from byhand.document.compose.course.syllabus import Exercise, Lesson, Section
 from byhand.document.glossary import glossary
-from byhand.document.parts import Column, Facts, Finding, Grid
+from byhand.document.parts import AnswerField, AnswerSheets, Column, Finding, Grid
+from byhand.document.parts.exercises import FORM, NUMBER, WORD, AnswerSheet
 from byhand.language import _
 from byhand.numbers.base import REGISTERS
 
 GLOSSARY = "glossary"
-ROOM = "____________"
+CONFIG = "config"  # in place of the lines that are given
 SPARE = 5  # decimals of the lines that are given
 
 
 def course_books(chapters: Sequence[Materials], language: str) -> tuple[Book, ...]:
     """The course as books with the same pages: one for each chapter, with its figure; the first is
     that of the contents too, the last that of the glossary."""
-    pages = tuple(_chapter(each, place) for place, each in enumerate(chapters, 1))
+    pages = tuple(_chapter(each, place, len(chapters)) for place, each in enumerate(chapters, 1))
     every = (*pages, _glossary())
     figures = [each.main for each in chapters]
     return tuple(_book(each, every, language) for each in (*figures, figures[0]))
@@ -64,7 +72,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     )
     yield (
         _("exercises"),
-        _("five in each chapter, in the folder `answers`; `byhand check` marks them"),
+        _("five in each chapter, answered on the page; `byhand check` marks the sheets"),
     )
     yield _("you need"), _("sums and products; all else is explained where it is used")
 
@@ -72,7 +80,7 @@ def _facts() -> Iterator[tuple[str, str]]:
 # ------------------------------------------------------------------ a chapter
 
 
-def _chapter(materials: Materials, place: int) -> Page:
+def _chapter(materials: Materials, place: int, count: int) -> Page:
     lesson = materials.lesson
     return Page(
         lesson.slug,
@@ -82,10 +90,23 @@ def _chapter(materials: Materials, place: int) -> Page:
             _goals(materials),
             *(_section(materials, s, n) for n, s in enumerate(lesson.sections, 1)),
             _summary(materials),
-            *(_exercise(materials, n) for n in range(1, len(lesson.exercises) + 1)),
+            _trying(materials),
+            *(_exercise(materials, place, n) for n in range(1, len(lesson.exercises) + 1)),
             _marking(materials, place),
         ),
+        kicker=_("Chapter {number} of {count}").format(number=place, count=count),
+        aside=" ".join(f"`{name}`" for name in _models(lesson)),
+        first=0,  # the goals
     )
+
+
+def _models(lesson: Lesson) -> tuple[str, ...]:
+    """The models that the sections of a chapter show, in their order."""
+    said = " ".join(text.en for one in lesson.sections for text in one.text)
+    shown = [name for one in lesson.sections for line in one.show for name in line.split()[1:]]
+    used = {*re.findall(r"\{(\w+) ", said), *shown}
+    passes = (one for one in lesson.passes if one.name in used)
+    return tuple(dict.fromkeys(one.config or one.model for one in passes))
 
 
 def _goals(materials: Materials) -> Passage:
@@ -124,10 +145,28 @@ def _summary(materials: Materials) -> Passage:
     )
 
 
-def _exercise(materials: Materials, number: int) -> Passage:
+def _trying(materials: Materials) -> Passage:
+    lesson = materials.lesson
+    return Passage(
+        f"{lesson.slug}-try",
+        _("Try it"),
+        (),
+        show=(Finding("", all_told(lesson.trying, materials)),),
+    )
+
+
+def _exercise(materials: Materials, place: int, number: int) -> Passage:
     lesson = materials.lesson
     exercise, answer = lesson.exercises[number - 1], materials.answers[number - 1]
-    blank = Facts(((_("address"), f"`{exercise.address}`"), (_("your answer"), _room(answer))))
+    blank = AnswerField(
+        exercise.address,
+        _kind(exercise),
+        answer.right,
+        answer.wrong,
+        told(exercise.slip.says, materials),
+        f"answers/{file_name(materials, place, exercise.of)}",
+        exercise.places,
+    )
     return Passage(
         f"{lesson.slug}-exercise-{number}",
         _("Exercise {number}").format(number=number),
@@ -150,33 +189,48 @@ def _text(materials: Materials, exercise: Exercise) -> Iterator[str]:
 
 def _given(materials: Materials, exercise: Exercise) -> Iterator[Grid]:
     """The lines that the answer is worked out from, with decimals to spare."""
-    if exercise.given:
+    if exercise.given == (CONFIG,):
+        yield config_of(materials.readings[exercise.of])
+    elif exercise.given:
         yield numbers_of(materials.readings[exercise.of], exercise.given, SPARE)
 
 
 def _rounding(exercise: Exercise, answer: Answer) -> Iterator[str]:
-    if exercise.places is not None:
+    if exercise.places == 1:
+        yield _("Give one decimal.")
+    elif exercise.places is not None:
         yield _("Give {count} decimals.").format(count=exercise.places)
     if answer.row:
         yield _("The answer is a row of {count} numbers.").format(count=len(answer.right))
 
 
-def _room(answer: Answer) -> str:
-    return ROOM if len(answer.right) == 1 else "\n".join([ROOM] * len(answer.right))
+def _kind(exercise: Exercise) -> str:
+    """What an answer is: a word, a number, or a number that is written exactly."""
+    if exercise.address.partition("[")[0] in ("tokens", "next"):
+        return WORD
+    exact = exercise.places is None and not exercise.address.startswith("count.")
+    return FORM if exact else NUMBER
 
 
 def _marking(materials: Materials, place: int) -> Passage:
     lesson = materials.lesson
-    text = _("Write each answer in place of its `{blank}` in the sheet. Then have it marked.")
-    lines = (
-        (f"`answers/{file_name(materials, place, of)}`", f"`{command(materials, place, of)}`")
+    text = _("Save your answers, or write each in place of its `{blank}` in the sheet.")
+    sheets = tuple(
+        AnswerSheet(
+            f"answers/{file_name(materials, place, of)}",
+            command(materials, place, of),
+            sheet_text(materials, place, of),
+        )
         for of in lesson.sheets()
     )
     return Passage(
         f"{lesson.slug}-marking",
         _("Have your answers marked"),
-        (text.format(blank=BLANK), _("A wrong answer is shown with what probably went wrong.")),
-        show=(Grid("", (Column(_("sheet")), Column(_("command"))), tuple(lines)),),
+        (
+            text.format(blank=BLANK),
+            _("`byhand check` marks it, and shows a wrong answer with what probably went wrong."),
+        ),
+        show=(AnswerSheets(sheets),),
     )
 
 

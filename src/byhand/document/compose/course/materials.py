@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from byhand.counting import Inventory
 from byhand.document.compose.book.edition import Edition
@@ -25,6 +25,7 @@ class Reading:
     called: str  # the model's argument for `byhand check`
     edition: Edition | None = None
     record: TrainingRecord | None = None
+    config: Mapping[str, Any] | None = None  # its config.json
 
     @property
     def worked(self) -> Edition:

@@ -2,13 +2,15 @@
 
 `{cat stream.0[3]}` is a number or a row as a book says it, `{cat loss|2}` has two decimals.
 `count.…` are counts, `run.…` numbers of a recorded run, `norms pre.12.losses[-1]` of the comparison
-of norms.  A token stands between backticks.
+of norms.  `{cat exp loss|2}` is e to a number, `{cat ln count.vocabulary|4}` a logarithm.  A
+token stands between backticks.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"\{(\w+) ([^{}|]+)(?:\|(\d+))?\}")
 _TOKENS = ("tokens", "next")
 NORMS = "norms"  # in place of a pass
+_FUNCTIONS = {"exp": Decimal.exp, "ln": Decimal.ln}
+_SPARE = 20  # decimals of a number before a function is taken of it
 
 
 def told(said: Both, materials: Materials) -> str:
@@ -52,6 +56,10 @@ def _number(found: re.Match[str], materials: Materials) -> str:
 
 def said_at(reading: Reading, address: str, places: int | None = None) -> str:
     """What a pass holds at an address, for a sentence."""
+    function, _space, rest = address.partition(" ")
+    if rest:
+        number = _FUNCTIONS[function](_precisely(reading, rest))
+        return NEAR + localised(f"{number:.{PLACES if places is None else places}f}")
     if address.startswith("count."):
         return whole(reading.counts[address])
     if address.startswith("run."):
@@ -81,9 +89,16 @@ def _entry(edition: Edition, address: str, index: tuple[Any, ...], places: int |
     if places is None or cell.masked:
         return edition.showing.said(worked, index)
     text = edition.trace.places(worked.address + write_index(index), places)
-    value = worked.at(index)
-    exact = isinstance(value, Fraction) and value == Fraction(text)
-    return localised(text) if exact else NEAR + localised(text)
+    if cell.register == "exact" and worked.at(index) == Fraction(text):
+        return localised(text.rstrip("0").rstrip(".") or "0")
+    return NEAR + localised(text)
+
+
+def _precisely(reading: Reading, address: str) -> Decimal:
+    """A count, or a number of the pass with digits to spare."""
+    if address.startswith("count."):
+        return Decimal(reading.counts[address])
+    return Decimal(reading.worked.trace.places(address, _SPARE))
 
 
 def token_at(edition: Edition, address: str) -> str:
@@ -103,11 +118,18 @@ def token_at(edition: Edition, address: str) -> str:
 def _weight(edition: Edition, address: str) -> str:
     wanted = read_address(address)
     data = edition.trace.model.weights[wanted.name.removeprefix(WEIGHT)].data
+    said = [edition.showing.cell_said(weight_cell(one)) for one in row_of_weights(edition, address)]
+    return said[0] if len(_whole_index(wanted, data.shape)) == data.ndim else together(said)
+
+
+def row_of_weights(edition: Edition, address: str) -> list[Any]:
+    """The numbers of a row of a weight, or the one at an address."""
+    wanted = read_address(address)
+    data = edition.trace.model.weights[wanted.name.removeprefix(WEIGHT)].data
     index = _whole_index(wanted, data.shape)
     if len(index) == data.ndim:
-        return edition.showing.cell_said(weight_cell(entry_of(data, index)))
-    rest = [(*index, column) for column in range(data.shape[-1])]
-    return together([edition.showing.cell_said(weight_cell(entry_of(data, at))) for at in rest])
+        return [entry_of(data, index)]
+    return [entry_of(data, (*index, column)) for column in range(data.shape[-1])]
 
 
 def _whole_index(wanted: Address, shape: tuple[int, ...]) -> tuple[int, ...]:

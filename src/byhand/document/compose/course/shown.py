@@ -5,9 +5,11 @@ They are the parts of the book, of `byhand count` and of a recorded run.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from byhand.address import read_address
 from byhand.document import words
@@ -18,7 +20,7 @@ from byhand.document.compose.book.prediction import candidates
 from byhand.document.compose.book.strips import pattern_of
 from byhand.document.compose.book.whole import stops
 from byhand.document.compose.course.materials import Materials, Reading
-from byhand.document.compose.course.sentences import said_at
+from byhand.document.compose.course.sentences import said_at, token_at
 from byhand.document.compose.forms import symbol_of
 from byhand.document.compose.listing import inventory_grid
 from byhand.document.numerals import localised
@@ -33,15 +35,19 @@ from byhand.document.parts import (
     Part,
     StreamLine,
 )
-from byhand.language import _, whole
+from byhand.language import _, spoken, whole
 from byhand.plan import WEIGHT
+from byhand.spec import ModelSpec
+from byhand.sublayer_specs import AttentionSpec, MlpSpec
 
 if TYPE_CHECKING:
     from byhand.models.records import NormsRecord
 
 DEEPEST = 12  # blocks of the deepest stack whose norms were compared
 FORMULA = "formula"
-_WITHOUT_ADDRESSES = ("numbers", "counts", "run")
+_WORDED = re.compile(r"(grad\.)?(logits|probs)\[[0-9]+\]")  # rows with a number for each word
+_NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm", "none": "–"}
+_WITHOUT_ADDRESSES = ("numbers", "counts", "run", "config")
 
 
 def parts_of(show: Sequence[str], materials: Materials) -> tuple[Part, ...]:
@@ -162,8 +168,39 @@ def _numbers(reading: Reading, addresses: Sequence[str]) -> Iterator[Part]:
 def numbers_of(reading: Reading, addresses: Sequence[str], places: int | None = None) -> Grid:
     """What stands at some addresses; with `places`, that many decimals."""
     columns = (Column(_("address"), "address"), Column(_("value")))
-    rows = tuple((address, said_at(reading, address, places)) for address in addresses)
+    rows = tuple((address, _said(reading, address, places)) for address in addresses)
     return Grid("", columns, rows)
+
+
+def _said(reading: Reading, address: str, places: int | None) -> str:
+    """What stands at an address; in a row over the vocabulary each number follows its word."""
+    if not _WORDED.fullmatch(address):
+        return said_at(reading, address, places)
+    answer, stem = reading.worked.trace.answer, address[:-1]
+    pairs = (
+        f"`{words.token_label(answer(id))}` {said_at(reading, f'{stem},{id}]', places)}"
+        for id in range(reading.spec.answers)
+    )
+    return ", ".join(pairs) if spoken() == "en" else "; ".join(pairs)
+
+
+def _config(reading: Reading, _rest: Sequence[str]) -> Iterator[Part]:
+    yield config_of(reading)
+
+
+def config_of(reading: Reading) -> Grid:
+    """The config.json of a model, line by line."""
+    assert reading.config is not None
+    columns = (Column("config.json", "address"), Column(_("value"), "address"))
+    return Grid("", columns, tuple((key, json.dumps(told)) for key, told in _flat(reading.config)))
+
+
+def _flat(config: Mapping[str, Any], of: str = "") -> Iterator[tuple[str, Any]]:
+    for key, told in config.items():
+        if isinstance(told, Mapping):
+            yield from _flat(told, f"{of}{key}.")
+        else:
+            yield of + key, told
 
 
 _OF_A_PASS: Mapping[str, Callable[[Reading, Sequence[str]], Iterator[Part]]] = {
@@ -174,6 +211,7 @@ _OF_A_PASS: Mapping[str, Callable[[Reading, Sequence[str]], Iterator[Part]]] = {
     "candidates": _candidates,
     "run": _run,
     "counts": _counts,
+    "config": _config,
     "numbers": _numbers,
 }
 
@@ -189,13 +227,21 @@ def _architectures(readings: Sequence[Reading]) -> Grid:
 
 
 def _architecture(reading: Reading) -> list[tuple[str, str]]:
-    spec = reading.spec
-    block, sizes = spec.blocks[0], reading.counts
+    return [*_plan(reading), (_("parameters"), whole(reading.counts["count.total"]))]
+
+
+def _plans(readings: Sequence[Reading]) -> Grid:
+    """Models side by side, without the number of their parameters."""
+    columns = (Column(_("architecture")), *(Column(each.spec.name) for each in readings))
+    rows = zip(*(_plan(each) for each in readings), strict=True)
+    return Grid("", columns, tuple((row[0][0], *(value for _name, value in row)) for row in rows))
+
+
+def _plan(reading: Reading) -> list[tuple[str, str]]:
+    spec, block = reading.spec, reading.spec.blocks[0]
     mlp, attention = block.mlp, block.attention
     assert mlp is not None
     assert attention is not None
-    place = _("RoPE") if attention.rotary else _("learned table")
-    turned = "" if attention.rotary is None else f", {attention.rotary.width} / {attention.d_head}"
     gate = _("with a gate") if mlp.gated else _("without a gate")
     return [
         (_("tokens of the vocabulary"), whole(spec.vocab)),
@@ -203,14 +249,55 @@ def _architecture(reading: Reading) -> list[tuple[str, str]]:
         (_("blocks"), whole(len(spec.blocks))),
         (_("heads"), whole(attention.heads)),
         (_("key-value heads"), whole(attention.kv_heads)),
-        (_("positions"), place + turned),
-        (_("norm"), {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}[block.attn_norm.kind]),
+        (_("positions"), _positions(spec, attention)),
+        (_("norm"), _NORMS[block.attn_norm.kind]),
+        (_("hidden numbers of the MLP"), whole(mlp.d_ff)),
         (_("MLP"), f"{mlp.activation}, {gate}"),
         (_("attention and MLP"), _("in parallel") if block.parallel else _("one after the other")),
-        (_("biases"), _("yes") if mlp.hidden_bias else _("no")),
+        (_("biases"), _biases(spec, attention, mlp)),
         (_("head"), _("tied") if spec.tied else _("its own matrix")),
-        (_("parameters"), whole(sizes["count.total"])),
     ]
+
+
+def _positions(spec: ModelSpec, attention: AttentionSpec) -> str:
+    if attention.rotary is None:
+        return _("table of {count} rows").format(count=whole(spec.context or 0))
+    if attention.rotary.width == attention.d_head:
+        return _("RoPE")
+    part = _("RoPE, {width} of {whole} numbers")
+    return part.format(width=attention.rotary.width, whole=attention.d_head)
+
+
+def _biases(spec: ModelSpec, attention: AttentionSpec, mlp: MlpSpec) -> str:
+    """Which matrices have a bias."""
+    of = (
+        (_("attention"), attention.q_bias),
+        (_("MLP"), mlp.hidden_bias),
+        (_("head"), spec.head_bias),
+    )
+    return ", ".join(name for name, has in of if has) or _("no")
+
+
+def _rivals(readings: Sequence[Reading]) -> Grid:
+    """The logits at the last position in several number systems, and the word that wins."""
+    first = readings[0].worked.trace
+    columns = (Column(_("word")), *(Column(_numbers_of(each), "number") for each in readings))
+    place = len(first.tokens) - 1
+    rows = []
+    for id in range(readings[0].spec.answers):
+        logits = (_logit(each, place, id) for each in readings)
+        rows.append((f"`{words.token_label(first.answer(id))}`", *logits))
+    wins = (_("next word"), *(token_at(each.worked, f"next[{place}]") for each in readings))
+    return Grid("", columns, (*rows, wins))
+
+
+def _numbers_of(reading: Reading) -> str:
+    """The number system in a few words."""
+    return words.numbers_name(reading.worked.trace.numbers).partition(",")[0]
+
+
+def _logit(reading: Reading, place: int, id: int) -> str:
+    return localised(reading.worked.trace.places(f"logits[{place},{id}]", 6))
 
 
 def _losses(readings: Sequence[Reading]) -> Grid:
@@ -218,7 +305,7 @@ def _losses(readings: Sequence[Reading]) -> Grid:
     columns = (Column(_("numbers")), Column(_("loss"), "number"))
     rows = tuple(
         (
-            words.numbers_name(each.worked.trace.numbers),
+            _numbers_of(each),
             localised(each.worked.trace.places("loss", 8)),
         )
         for each in readings
@@ -228,6 +315,8 @@ def _losses(readings: Sequence[Reading]) -> Grid:
 
 _OF_SEVERAL: Mapping[str, Callable[[Sequence[Reading]], Part]] = {
     "architectures": _architectures,
+    "plans": _plans,
+    "rivals": _rivals,
     "losses": _losses,
 }
 

@@ -41,6 +41,7 @@ class Pass:
     text: str | None = None
     target: str | None = None
     float: str | None = None  # a format; without one, the model's usual numbers
+    decimals: int | None = None  # every line is rounded to so many, as on paper
     step: bool = False  # a training step too
     rate: str = "1/10"  # its learning rate
     causal: bool = True  # False: the model without its mask
@@ -76,7 +77,8 @@ class Exercise:
     address: str
     slip: Slip
     places: int | None = None  # decimals of the answer; None: it is written exactly
-    given: tuple[str, ...] = ()  # addresses of the lines that the answer is worked out from
+    # addresses of the lines that the answer is worked out from, or `config`: the model's own
+    given: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ class Lesson:
     main: str  # the pass whose figure stands beside the sections
     sections: tuple[Section, ...]
     summary: tuple[Both, ...]
+    trying: tuple[Both, ...]  # what to do and to read next
     exercises: tuple[Exercise, ...]
 
     def sheets(self) -> dict[str, tuple[Exercise, ...]]:
@@ -133,6 +136,7 @@ def _lesson(path: Path) -> Lesson:
         main=told.get("main", passes[0].name),
         sections=tuple(map(_section, told["sections"])),
         summary=_several(told["summary"]),
+        trying=_several(told["try"]),
         exercises=tuple(map(_exercise, told["exercises"])),
     )
 

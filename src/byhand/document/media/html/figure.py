@@ -56,7 +56,8 @@ class Figures:
     @property
     def columns(self) -> tuple[int, ...]:
         """The width of each position's numbers in characters; empty if there is no room."""
-        return self.beside.widths
+        labels = (len(self.labels[place]) for place in self.beside.places)
+        return tuple(map(max, self.beside.widths, labels))
 
     def of(
         self, steps: tuple[str, ...], *, looks_back: bool = False, backward: bool = False

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from byhand.document import words
 from byhand.document.book import MOST_EMBEDDED, Book, Page, Passage, shown_by
+from byhand.document.media.html import exercises
 from byhand.document.media.html.figure import Figures
 from byhand.document.media.html.markup import Markup, element, opening
 from byhand.document.media.html.mathml import Mathml
@@ -21,7 +22,7 @@ from byhand.document.media.html.prose import left_out, prose
 from byhand.document.media.html.rechecking import Workings, data_script, numbers_in, slack_of
 from byhand.document.media.html.standalone import Frame, legend
 from byhand.document.media.html.tables import facts
-from byhand.document.parts import Number
+from byhand.document.parts import AnswerField, Number
 from byhand.drafts import write_all
 from byhand.language import _, speaking
 
@@ -92,6 +93,7 @@ class _Sheet:
                 element(
                     "a",
                     element("strong", page.title),
+                    element("small", prose(page.aside)) if page.aside else "",
                     element("span", prose(page.intro)),
                     href=f"{page.slug}.html",
                 ),
@@ -136,7 +138,8 @@ class _Sheet:
         return self.framed(title, page.slug, self._page(page, place))
 
     def _page(self, page: Page, place: int) -> Iterator[Markup]:
-        kicker = _("Page {number} of {count}").format(number=place + 1, count=len(self.book.pages))
+        count = len(self.book.pages)
+        kicker = page.kicker or _("Page {number} of {count}").format(number=place + 1, count=count)
         yield opening("main", id="main", style=self.style)
         yield self.chapter(kicker, page.title, page.intro, self.badge())
         if self.brief:
@@ -147,8 +150,8 @@ class _Sheet:
                 "with them the page would be too large."
             )
             yield left_out(text, shown_by(self.book.command, example) if example else "")
-        for number, passage in enumerate(page.passages):
-            yield from self.passage(passage, f"{place + 1}.{number + 1}")
+        for number, passage in enumerate(page.passages, page.first):
+            yield from self.passage(passage, f"{place + 1}.{number}")
         yield Markup("</main>")
         yield element("nav", *self.turn(place), class_="turn", aria_label=_("turn the page"))
         yield from self.foot()
@@ -205,7 +208,10 @@ class _Sheet:
     def framed(self, title: str, slug: str, body: Iterator[Markup]) -> str:
         """The whole page around its body: head, navigation, script."""
         styles = ("book.css", "explained.css") if slug == EXPLAINED else ("book.css",)
-        frame = Frame(title, styles, ("main", _("to the text")), ("book.js",), "no-script")
+        scripts: tuple[str, ...] = ("book.js",)
+        if slug != INDEX and asks(self.book.page(slug)):
+            styles, scripts = (*styles, exercises.STYLE), (*scripts, exercises.SCRIPT)
+        frame = Frame(title, styles, ("main", _("to the text")), scripts, "no-script")
         return frame.page((self.top(slug), *body))
 
     def top(self, slug: str) -> Markup:
@@ -259,6 +265,11 @@ class _Sheet:
             class_="bottom",
         )
         yield self.figures.drawn()
+
+
+def asks(page: Page) -> bool:
+    """Whether a page has exercises."""
+    return any(isinstance(part, AnswerField) for one in page.passages for part in one.show)
 
 
 def walk() -> Markup:

@@ -12,7 +12,7 @@ from typing import Any
 
 from byhand.document import parts, words
 from byhand.document.mathematics import cell_tree, form_lines, settled
-from byhand.document.media.html import explained, proofs, strips, tables
+from byhand.document.media.html import exercises, explained, proofs, strips, tables
 from byhand.document.media.html.curves import curve
 from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.mathml import token
@@ -255,6 +255,8 @@ _DRAWN: dict[type, Callable[[Any, Inscriber], Iterable[Markup]]] = {
     parts.Facts: lambda part, pen: [tables.facts(part.facts, part.title)],
     parts.LeftOut: lambda part, pen: [left_out(part.text, part.command)],
     parts.Grid: lambda part, pen: explained.grid(part),
+    parts.AnswerField: lambda part, pen: [exercises.answer_field(part)],
+    parts.AnswerSheets: lambda part, pen: exercises.answer_sheets(part),
     VerdictTable: tables.checked_table,
     parts.Section: section,
     parts.Answer: lambda part, pen: [proofs.answer(part)],

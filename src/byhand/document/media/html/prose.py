@@ -17,7 +17,8 @@ def prose(text: str) -> Markup:
     def drawn(found: re.Match[str]) -> str:
         return f"<code>{found[1]}</code>" if found[1] else "<br>"
 
-    return Markup(_CODE_OR_BREAK.sub(drawn, escape(text)))
+    together = escape(text).replace("≈ ", "≈\N{NO-BREAK SPACE}")  # a sign stays with its number
+    return Markup(_CODE_OR_BREAK.sub(drawn, together))
 
 
 def remark(mark: Remark) -> Markup:

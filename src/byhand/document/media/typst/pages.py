@@ -83,8 +83,8 @@ class _Source:
             places = self.figures.beside.places
             heads = array(words(self.book.tokens[place]) for place in places)
             yield "#" + call("figure-page", name, heads, alt)
-        for number, passage in enumerate(page.passages):
-            yield self.passage(passage, f"{place + 1}.{number + 1}")
+        for number, passage in enumerate(page.passages, page.first):
+            yield self.passage(passage, f"{place + 1}.{number}")
 
     def passage(self, passage: Passage, number: str) -> str:
         name, lit, alt = self.figures.where(passage.lit) if passage.lit else ("none", "()", '""')
