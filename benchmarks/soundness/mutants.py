@@ -56,8 +56,6 @@ TESTS = {
 }
 LOADED = flint, np, rich, torch  # once for all mutants
 OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line", "-o", "addopts=")
-SAMPLES = 2_000  # of each rule, as that test has
-USUAL = ("from the rim of a stream", 12), ("from tokens", 3)
 PATIENCE = 300  # seconds, after which a mutant counts as one that hangs
 
 

@@ -18,6 +18,7 @@ from flint import arb, ctx, fmpq
 
 from benchmarks.soundness.counts import Count
 from benchmarks.soundness.drawn import KINDS, RIM, Drawn
+from benchmarks.soundness.truth import place_of_largest
 from byhand import forward, stream_passes
 from byhand.evaluate import Admitted, work_out
 from byhand.expression import parse
@@ -196,22 +197,14 @@ def check_next(count: Count, steps: Any, oracle: ArbPass) -> None:
     for position, found in enumerate(steps["next"].value):
         row = [logits[position, token] for token in range(width)]
         count.samples += 1
+        best = row[place_of_largest(row)]
         if not found.proven:
-            best = max(range(width), key=lambda k: float(row[k]))
-            wrong = any(row[best] > row[k] for k in range(width)) and not any(
-                not (row[k] < row[best]) for k in found.candidates
-            )
+            wrong = all(row[k] < best for k in found.candidates)
         else:
-            wrong = any(row[k] > row[found.id] for k in range(width))
-            wrong = wrong or (
-                not found.tied and any(k != found.id and not row[k] < row[found.id]
-                                       and not (row[k] - row[found.id]).overlaps(arb(0))
-                                       for k in range(width))
-            )  # fmt: skip
-            if found.margin is not None and width > 1:
-                lead = row[found.id] - max(
-                    (row[k] for k in range(width) if k != found.id), key=lambda x: float(x)
-                )
+            wrong = row[found.id] < best
+            others = [x for token, x in enumerate(row) if token != found.id]
+            if found.margin is not None and others:
+                lead = row[found.id] - others[place_of_largest(others)]
                 wrong = wrong or outside(found.margin, lead) == "missed"
         if wrong:
             count.missed += 1

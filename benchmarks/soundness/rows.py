@@ -15,7 +15,7 @@ from flint import arb, fmpq
 
 from benchmarks.soundness.counts import Count
 from benchmarks.soundness.drawn import RIM, Drawn, enclosed
-from benchmarks.soundness.truth import balls
+from benchmarks.soundness.truth import balls, place_of_largest
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.standing import ahead, enclosed_entropies
 
@@ -99,7 +99,7 @@ def rank_case(drawn: Drawn, count: Count, samples: int) -> None:
         if found.margin is not None and not found.tied:
             lead, room = ball_of(found.margin)
             others = [each for token, each in enumerate(true) if token != found.id]
-            count.add(room, [abs(true[found.id] - max(others, key=float) - lead)], "lead")
+            count.add(room, [abs(true[found.id] - others[place_of_largest(others)] - lead)], "lead")
     if not radii.any():
         count.nearest = 1.0  # of exact numbers everything is decided
 
@@ -107,7 +107,7 @@ def rank_case(drawn: Drawn, count: Count, samples: int) -> None:
 def _holds(found: Any, true: Sequence[arb]) -> bool:
     """Whether what is said of the likeliest word is so."""
     if not found.proven:
-        best = max(range(len(true)), key=lambda k: float(true[k]))
+        best = place_of_largest(true)
         return any(not true[k] < true[best] for k in found.candidates)
     if found.tied:
         return all(not true[k] > true[found.id] for k in range(len(true))) and all(

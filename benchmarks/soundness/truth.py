@@ -152,6 +152,15 @@ def mlp(
     return made, bent, through(arb_mat(len(inner), len(inner[0]), flat), out)
 
 
+def place_of_largest(row: Sequence[arb]) -> int:
+    """Where the largest stands; floats would not tell numbers apart that are nearly equal."""
+    best = 0
+    for place, x in enumerate(row):
+        if x > row[best]:
+            best = place
+    return best
+
+
 def softmax(scores: Sequence[arb]) -> list[arb]:
     most = max(scores, key=lambda x: float(x.mid()))
     powers = [(x - most).exp() for x in scores]

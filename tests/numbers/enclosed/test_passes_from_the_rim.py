@@ -7,13 +7,12 @@ try the rules.  Here the true stream is as far from its middle as may be; Arb go
 from __future__ import annotations
 
 import pytest
-from benchmarks.soundness.mutants import USUAL
 from benchmarks.soundness.passes import PASSES, passes_of
 
 from budgets import LONG
 
 
-@pytest.mark.parametrize(("name", "count"), USUAL)
+@pytest.mark.parametrize(("name", "count"), [("from the rim of a stream", 12), ("from tokens", 3)])
 def test_no_number_of_a_pass_lies_outside_its_enclosure(name: str, count: int) -> None:
     found, done = passes_of(name, 1000 if LONG else count, seed=4)
     assert done >= count

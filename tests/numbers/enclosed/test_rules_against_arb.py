@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.soundness.mutants import SAMPLES
 from benchmarks.soundness.rules import RULES, samples_of
 from test_slopes_at_the_point import enclosed, weight
 
@@ -18,15 +17,16 @@ from byhand.numbers.enclosed.limbs.attention_sizes import attention_sizes
 from byhand.numbers.enclosed.limbs.moves import Part, mlp_moves, mlp_sizes
 from byhand.numbers.enclosed.limbs.weights import read_weight
 
-MANY = 20_000 if LONG else SAMPLES
+MANY = 20_000 if LONG else 2_000
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_no_sample_lies_beyond_its_bound(rule: str) -> None:
-    count = samples_of(rule, MANY, seed=3, each=4)
+    many = MANY // 2 if rule.startswith("attention") else MANY  # beside bounds that are nearly met
+    count = samples_of(rule, many, seed=3, each=4)
     assert not count.missed, count.first
     assert count.open == 0
-    assert count.samples - count.endless > MANY / 2
+    assert count.samples - count.endless > many / 2
     assert count.nearest > 0.9, "some bounds are nearly met"
 
 
