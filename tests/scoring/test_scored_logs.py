@@ -125,6 +125,7 @@ def test_errors_that_only_look_coarse_ask_for_a_dump_without_a_precision(
     told = " ".join(found.out.split())
     assert found.status == 0
     assert "look like rounding of float16" in told
+    assert "Open: a run in floats stands for the truth" in told
     assert "if half works in a finer format than float16" in told
     assert "byhand check minigpt dump.safetensors" in told
     assert "--precision" not in told

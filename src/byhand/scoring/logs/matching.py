@@ -9,12 +9,16 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from byhand.errors import ByhandError
 from byhand.language import _
 from byhand.scoring.logs.findings import Finding
+from byhand.scoring.logs.fits import Fit, best_of, values_of
 from byhand.scoring.logs.log import Floats, Log, LoggedText
 from byhand.scoring.logs.odd_values import odd_values
 from byhand.scoring.logs.spelling import Spelling, octets_of
@@ -48,30 +52,6 @@ class Matching:
 
     def __len__(self) -> int:
         return len(self.matched)
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """How a logged text lies on a sample: token i of the log is token i + offset of the sample."""
-
-    offset: int
-    common: int  # how many tokens of the log are the sample's, from its first one on
-    text: LoggedText
-    sample: Sample
-    number: int  # of the sample
-
-    @property
-    def complete(self) -> bool:
-        return self.common == len(self.text) and self.offset >= 0
-
-    @property
-    def agreed(self) -> int:
-        """How many tokens were compared and are the same."""
-        return self.common - max(0, -self.offset)
-
-    @property
-    def quality(self) -> tuple[bool, int]:
-        return self.complete, self.agreed
 
 
 def match(log: Log, samples: Sequence[Sample], tokenizer: Tokenizer) -> Matching:
@@ -111,7 +91,7 @@ class _Matcher:
 
     # ------------------------------------------------------------------ which sample
 
-    def _fit(self, place: int, text: LoggedText) -> _Fit | None:
+    def _fit(self, place: int, text: LoggedText) -> Fit | None:
         """The best fit: the same ids, else the longest beginning, with names and places asked."""
         named = self.by_name.get(text.name)
         likely = [named] if named is not None else []
@@ -137,8 +117,11 @@ class _Matcher:
         return best if enough or self._same_text(best) else None
 
     def _same(self, text: LoggedText) -> Iterator[int]:
-        """The samples with the ids of the text: all of them, their beginning, or their end."""
+        """The samples with the ids of the text, or their beginning or end; else with its words."""
         if text.ids is None:
+            for number in self.by_words.get(_letters(self._said(text)), ()):
+                if self._lay(text, number).complete:
+                    yield number
             return
         yield from self.by_ids.get(text.ids, ())
         if text.whole:
@@ -155,7 +138,7 @@ class _Matcher:
             self.tails[count] = tails
         yield from self.tails[count].get(text.ids, ())
 
-    def _lay(self, text: LoggedText, number: int) -> _Fit:
+    def _lay(self, text: LoggedText, number: int) -> Fit:
         """The text on a sample, at the offset at which most of its tokens are the sample's."""
         sample = self.samples[number]
         offsets: tuple[int, ...]
@@ -164,11 +147,11 @@ class _Matcher:
         else:
             offsets = (len(sample.ids) - len(text), sample.first, 0)
         fits = [
-            _Fit(offset, self._common(text, sample, offset), text, sample, number)
+            Fit(offset, self._common(text, sample, offset), text, sample, number)
             for offset in offsets
             if offset < len(sample.ids) and (text.whole or offset >= 0)
         ]
-        nothing = _Fit(0, 0, text, sample, number)
+        nothing = Fit(0, 0, text, sample, number)
         return max(fits, key=lambda fit: fit.agreed, default=nothing)
 
     def _common(self, text: LoggedText, sample: Sample, offset: int) -> int:
@@ -186,27 +169,41 @@ class _Matcher:
         assert text.pieces is not None
         return self.spelling.agrees(text.pieces[place], id)
 
-    def _same_text(self, fit: _Fit) -> bool:
+    def _same_text(self, fit: Fit) -> bool:
         """Whether the two are one text, cut into other tokens."""
-        said = [fit.text.text or ""]
-        if fit.text.pieces is not None:
-            said.append(octets_of(fit.text.pieces).decode("utf-8", "replace"))
+        said = [fit.text.text or "", self._said(fit.text)]
         own = _letters(self.spelling.tokenizer.decode(fit.sample.ids))
         return any(own.endswith(_letters(each)) and _letters(each) for each in said)
 
+    def _said(self, text: LoggedText) -> str:
+        """The words of the pieces."""
+        return octets_of(text.pieces or ()).decode("utf-8", "replace")
+
+    @cached_property
+    def by_words(self) -> dict[str, list[int]]:
+        """The samples by the letters of their completions, and of all their tokens."""
+        found: dict[str, list[int]] = {}
+        for number, sample in enumerate(self.samples):
+            for ids in {sample.scored, sample.ids}:
+                with suppress(ByhandError):
+                    found.setdefault(_letters(self.spelling.tokenizer.decode(ids)), []).append(
+                        number
+                    )
+        return found
+
     # ------------------------------------------------------------------ what is kept
 
-    def _keep(self, place: int, fit: _Fit) -> None:
+    def _keep(self, place: int, fit: Fit) -> None:
         number = fit.number
         matched = Matched(
             self.log.engine,
             fit.sample,
-            _values(fit),
+            values_of(fit),
             tuple(
                 replace(found, where=found.where or fit.sample.name)
                 for found in (*fit.text.findings, *odd_values(fit.text), *self._differences(fit))
             ),
-            tuple(_best(fit)),
+            tuple(best_of(fit)),
         )
         if number not in self.found:
             self.found[number] = place, matched
@@ -223,7 +220,7 @@ class _Matcher:
             )
         )
 
-    def _differences(self, fit: _Fit) -> Iterator[Finding]:
+    def _differences(self, fit: Fit) -> Iterator[Finding]:
         """Where the tokens of the log are not those of the sample."""
         text, sample = fit.text, fit.sample
         if fit.offset == 1 and text.whole and fit.agreed:
@@ -273,7 +270,7 @@ class _Matcher:
                 fit.offset + len(text),
             )
 
-    def _first_difference(self, fit: _Fit) -> Finding:
+    def _first_difference(self, fit: Fit) -> Finding:
         text, sample = fit.text, fit.sample
         at = fit.common + fit.offset
         rest, own = len(text) - fit.common, len(sample.ids) - at
@@ -349,34 +346,6 @@ class _Matcher:
                     self.log.source,
                 )
             )
-
-
-def _values(fit: _Fit) -> Floats:
-    """The values of the scored tokens, as far as the tokens are the same."""
-    found = np.full(len(fit.sample.scored), np.nan)
-    for place in range(fit.sample.first, len(fit.sample.ids)):
-        within = place - fit.offset
-        if 0 <= within < min(fit.common, len(fit.text)):
-            found[place - fit.sample.first] = fit.text.logprobs[within]
-    return found
-
-
-def _best(fit: _Fit) -> Iterator[int]:
-    """The token that the engine holds for the likeliest before each scored one, or -1."""
-    text, sample = fit.text, fit.sample
-    for place in range(sample.first, len(sample.ids)):
-        within = place - fit.offset
-        top = None
-        if text.top is not None and 0 <= within < min(fit.common, len(text)):
-            top = text.top[within]
-        if not top:
-            yield -1
-            continue
-        token, value = max(top.items(), key=lambda each: each[1])
-        if text.logprobs[within] >= value:  # the token of the text itself
-            yield sample.ids[place]
-        else:
-            yield token if isinstance(token, int) else -1
 
 
 def _letters(text: str) -> str:

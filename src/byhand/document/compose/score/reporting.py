@@ -68,6 +68,11 @@ def sections(scored: Scored, *, drawn: bool = True) -> Iterator[Section]:
             yield Section("next", _("Where to look next"), _about_next(), tuple(look))
     if scored.standings is not None:
         about = _about_standings(scored.standings)
+        if not scored.truth.proven:
+            about += " " + _(
+                "Open: a run in floats stands for the truth, so no likeliest token is proven. "
+                "With --digits they are."
+            )
         heading = _("Can rounding change the likeliest token?")
         yield Section("standings", heading, about, tuple(_standings(scored)))
     if drawn and (pictures := tuple(plots(scored))):
