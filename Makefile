@@ -69,6 +69,7 @@ pictures: .venv/tested browser ## take the pictures in README and docs anew
 	$(BIN)/python tools/moving_picture.py
 	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/readme_picture.py
+	$(BIN)/python tools/worksheet_pictures.py
 
 golden: .venv/tested ## work out the golden files that come with byhand anew
 	$(BIN)/python tools/golden.py

@@ -55,6 +55,11 @@ def test_what_the_style_sheet_forbids_is_found(english: str, spanish: str, probl
     assert problem in found[0]
 
 
+def test_a_long_sentence_of_the_first_page_is_found_across_its_lines() -> None:
+    page = "# A title\n\nShort. " + "word " * 14 + "\n" + "word " * 14 + "\n\n```\n" + "x " * 40
+    assert [found[:25] for found in words.too_long(page)] == ["a sentence of 28 words: w"]
+
+
 def test_sentences_end_at_full_stops_and_a_header_of_a_file_may_be_a_cabecera() -> None:
     assert [words.length(one) for one in words.sentences("One two. Three (a; b)!")] == [2, 3]
     assert not list(words.complaints({"its header is too long": "su cabecera es larga"}, ()))

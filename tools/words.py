@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_WORDS = 25  # of a sentence
+FIRST_PAGES = ("README.md", "README.es.md")  # whose sentences are as short as messages
 SHORT = 4  # words of a label, which may say "stream" alone
 
 # What is not ours, with what is; a pattern may say where the word is right after all.
@@ -117,9 +118,21 @@ def complaints(messages: dict[str, str], docs: Iterable[Path]) -> Iterator[str]:
             yield f"{english!r}: there is no '1 more {more[1]}'"
     for page in docs:
         words = SPANISH if page.name.endswith(".es.md") else ENGLISH
-        for line in prose(page.read_text("utf-8")):
+        text = page.read_text("utf-8")
+        if page.name in FIRST_PAGES:
+            yield from (f"{page.name}: {problem}" for problem in too_long(text))
+        for line in prose(text):
             for problem in (*not_ours(line, words), *_rounded(line)):
                 yield f"{page.relative_to(ROOT)}: {problem}: {line.strip()[:60]}"
+
+
+def too_long(text: str) -> Iterator[str]:
+    """The sentences of a page's paragraphs that are longer than a message may be."""
+    for paragraph in re.split(r"\n\s*\n", "\n".join(prose(text))):
+        if not paragraph.lstrip().startswith(("#", "|", "!", "<!--")):
+            for sentence in sentences(" ".join(paragraph.split())):
+                if length(sentence) > MOST_WORDS:
+                    yield f"a sentence of {length(sentence)} words: {sentence[:60]}"
 
 
 def _rounded(line: str) -> Iterator[str]:

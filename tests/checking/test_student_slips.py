@@ -286,8 +286,14 @@ def test_a_class_of_thirty_gets_a_page_each_and_a_gradebook(language: str, tmp_p
     )
     assert {"en": "The sheet is empty", "es": "La hoja está vacía"}[language] in first
     assert {"en": "There is one mistake", "es": "Hay un error"}[language] in second
+    to_her = {"en": "What you wrote comes out if", "es": "Lo que has escrito sale si"}[language]
+    assert to_her in second
+    named = {"en": "Attention weights", "es": "Pesos de atención"}[language]
+    assert named in second
     assert ("1,139" if language == "es" else "1.139") in second
     assert re.search(r'<td class="n">(the|cat|sat|on|mat|dog)</td>', second)
     index = files[0].read_text("utf-8")
     assert all(file.name in index for file in files[1:])
+    assert named in index  # the lines by name, with how many have them right
+    assert {"en": f"{count - 1} of {count}", "es": f"{count - 1} de {count}"}[language] in index
     assert (tmp_path / "feedback" / "gradebook.csv").read_text("utf-8") == as_csv(book)

@@ -18,7 +18,7 @@ from budgets import LONG
 from byhand.checking.grading import Graded, grade
 from byhand.checking.verdicts import Verdict
 from byhand.cli import main
-from byhand.document.compose.worksheet import Worksheet, claims_text, file_stem
+from byhand.document.compose.worksheet import Questioning, Worksheet, claims_text, file_stem
 from byhand.document.media.html.worksheet import worksheet_page
 from byhand.document.media.typst.worksheet import worksheet_source
 from byhand.errors import InputError, UsageError
@@ -298,3 +298,9 @@ def test_only_what_the_student_wrote_is_wrong(tmp_path: Path) -> None:
         errors = [line.name for line in found.lines if line.outcome == Verdict.ERROR.value]
         assert errors == [blank.address]
         assert found.out_of - found.total == 1
+
+
+def test_a_mistake_is_planted_in_decimals_and_an_exact_sheet_of_it_is_refused() -> None:
+    with pytest.raises(UsageError, match="in decimals") as refused:
+        Questioning.asked(level="mistake", exact=True)
+    assert "leave out --exact" in str(refused.value)

@@ -163,34 +163,28 @@ def _completed(sheet: Graded, expected: Sequence[str], worth: Mapping[str, Fract
 
 
 def _mistakes(sheets: Sequence[Graded]) -> tuple[Mistake, ...]:
-    """The mistakes and their students, grouped by the kind of the likeliest suspect, or by line."""
+    """The mistakes and their students: those of whom the same sentence is true stand together."""
     made: dict[tuple[str, str], list[tuple[str, GradedLine]]] = {}
     for sheet in sheets:
         for line in sheet.lines:
             if line.outcome != Verdict.ERROR.value:
                 continue
-            mistake = line.mistake
-            key = (mistake.kind, "") if mistake else (UNEXPLAINED, line.address)
-            made.setdefault(key, []).append((sheet.student, line))
+            kind = line.mistake.kind if line.mistake else UNEXPLAINED
+            made.setdefault((kind, _sentence(line)), []).append((sheet.student, line))
     order = _in_order(map(_addresses, sheets))
     found = [
         Mistake(
             kind=kind,
-            sentence=_said(cases),
+            sentence=sentence,
             students=tuple(dict.fromkeys(student for student, _line in cases)),
             lines=tuple(sorted({line.address for _s, line in cases}, key=order.index)),
             of=len(sheets),
         )
-        for (kind, _address), cases in made.items()
+        for (kind, sentence), cases in made.items()
     ]
     found.sort(key=lambda each: (-len(each.students), each.kind == UNEXPLAINED,
                                  order.index(each.lines[0]), each.kind))  # fmt: skip
     return tuple(found)
-
-
-def _said(cases: Sequence[tuple[str, GradedLine]]) -> str:
-    sentences = Counter(map(_sentence, (line for _student, line in cases)))
-    return sentences.most_common(1)[0][0]
 
 
 def _sentence(line: GradedLine) -> str:
@@ -202,6 +196,8 @@ def _sentence(line: GradedLine) -> str:
         )
     if line.marked is not None and line.marked.claim.unread:
         return _("{address} cannot be read").format(address=line.address)
+    if line.marked is not None and line.marked.described:
+        return line.marked.described[0]
     return _("{address} does not follow, and no cause was found").format(address=line.address)
 
 

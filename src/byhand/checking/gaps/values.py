@@ -129,7 +129,7 @@ class Values:
             ids = {"tokens": text.tokens, "target": text.target, "targets": text.targets}
             return ids[address]
         if address in self._known:
-            return self.replay._from_claims(step).value
+            return self.replay.from_claims(step).value
         return self._work(step, {})
 
     def _work(self, step: Step, fresh: dict[str, Any]) -> Any:

@@ -6,7 +6,7 @@ pen can slip in too many places to try.  They need the claimed and the expected 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, pairwise
@@ -29,7 +29,7 @@ Places = npt.NDArray[np.int64]
 Slip = tuple[str, Fraction, Fraction, str]  # kind, factor, summand, sentence
 
 
-_TWICE = {
+_TWICE: dict[Fraction, Callable[[], str]] = {
     Fraction(2): lambda: _("it follows if {at} is twice as large as it should be"),
     Fraction(1, 2): lambda: _("it follows if {at} is half as large as it should be"),
 }
