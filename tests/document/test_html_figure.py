@@ -45,6 +45,22 @@ def test_a_passage_marks_its_stations_with_a_band_a_pointer_and_words() -> None:
     assert "worked out here: scores" in drawing
 
 
+@pytest.mark.parametrize("model", ["tiny", "journey", "abc-walkthrough"])
+def test_columns_of_numbers_hold_their_heads_and_all_rows_or_the_last_position_alone(
+    model: str,
+) -> None:
+    book = make_book(model)
+    figures = Figures(book.spine, book.tokens)
+    places, widths = figures.beside.places, figures.columns
+    assert places
+    assert all(width >= len(book.tokens[at]) for at, width in zip(places, widths, strict=True))
+    if len(places) > 1:
+        [embed] = [node for node in book.spine.nodes if node.steps == ("embed.token",)]
+        assert all(figures.beside.text(embed, place)[0] for place in places)
+    else:
+        assert places == (len(book.tokens) - 1,)
+
+
 def test_nothing_is_marked_where_nothing_is_computed() -> None:
     book = sample_book()
     assert marked(Figures(book.spine, book.tokens).of(("no.such.step",))) == []

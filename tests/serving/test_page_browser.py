@@ -122,7 +122,8 @@ def test_a_step_is_practised_wrongly_and_rightly(person: Page) -> None:
     page = person.open("/#model=tiny&passage=tokens-stream")
     page.click('#main td[data-a="stream.0[1,0]"] button')
     page.click("#working [data-do=practise]")
-    person.see(".asked", "stream.0[1,0]")
+    person.see(".asked", "position 1 (b)")  # in words, then by its address
+    person.see(".asked-for", "stream.0[1,0]")
     page.fill("#the-answer", "0.731")
     page.keyboard.press("Enter")
     person.see(".verdict-of.wrong", "Put the numbers given below into the line")

@@ -29,6 +29,7 @@ def test_floats_part_from_the_proven_numbers_by_little() -> None:
     assert found["first"] == "embed.token"
     assert 0 < lines["logits"]["largest"] < 1e-6
     assert len(lines["logits"]["places"]) == 4
+    assert lines["block.0.attn.weights"]["name"] == "attention weights"
     assert max(lines["logits"]["places"]) == lines["logits"]["largest"]
     assert "Both say `cat` next." in found["sentences"]
 

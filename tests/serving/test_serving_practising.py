@@ -36,6 +36,8 @@ def test_a_question_has_all_that_is_needed_and_not_the_answer() -> None:
     }
     assert "<math" in found["html"]
     assert "0.4237" not in str(found)
+    assert "position 3 (on)" in found["meaning"]  # in words, before the address
+    assert SCORE not in found["meaning"]
 
 
 def test_a_line_of_the_passage_asked_for_is_chosen() -> None:

@@ -14,6 +14,7 @@ from byhand import learning
 from byhand.backward import adjoint
 from byhand.document import words
 from byhand.document.compose.book.strips import near
+from byhand.document.step_names import weight_name
 from byhand.evaluate import Progress
 from byhand.model import Model
 from byhand.numbers.adjoints import UNCOUNTED
@@ -83,6 +84,7 @@ def _weights(model: Model, grads: Mapping[str, Any], trace: Trace) -> Iterator[d
             entries = np.array(flat, object).reshape(tensor.shape).tolist()
         yield {
             "name": parameter.name,
+            "title": weight_name(parameter.name),
             "shape": list(parameter.shape),
             "axes": list(parameter.axes),
             "entries": entries,

@@ -56,9 +56,9 @@ def _number(found: re.Match[str], materials: Materials) -> str:
 
 def said_at(reading: Reading, address: str, places: int | None = None) -> str:
     """What a pass holds at an address, for a sentence."""
-    function, _space, rest = address.partition(" ")
-    if rest:
-        number = _FUNCTIONS[function](_precisely(reading, rest))
+    function, _space, inside = address.partition(" ")
+    if inside:
+        number = _FUNCTIONS[function](_precisely(reading, inside))
         return NEAR + localised(f"{number:.{PLACES if places is None else places}f}")
     if address.startswith("count."):
         return whole(reading.counts[address])
