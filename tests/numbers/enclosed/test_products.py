@@ -17,12 +17,11 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
     from_floats,
     to_fractions,
 )
+from byhand.numbers.enclosed.limbs.checksums import WrongProduct
+from byhand.numbers.enclosed.limbs.joined_limbs import Tail
 from byhand.numbers.enclosed.limbs.pairs import multiply_pairs
-from byhand.numbers.enclosed.limbs.products import (
-    Product,
-    WrongProduct,
-    multiply_matrix,
-)
+from byhand.numbers.enclosed.limbs.products import Product, multiply_matrix
+from byhand.numbers.enclosed.limbs.row_norms import row_norms
 from byhand.numbers.enclosed.limbs.slices import Matrix
 
 LIMB = 2**21
@@ -133,6 +132,106 @@ def test_a_matrix_of_bfloat16_takes_one_slice_for_most_columns() -> None:
     assert sum(len(piece.columns) for piece in others if piece.columns is not None) < 20
 
 
+# ------------------------------------------------------------------ limbs that are joined
+
+
+def joined(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, bool]]:
+    """Of every product that follows: whether its first and its last two limbs are one."""
+    found: list[tuple[bool, bool]] = []
+    whole = products._Run.product
+
+    def product(run: Any) -> Product:
+        found.append((run.x.n < run.given, run.tail is not None))
+        return whole(run)
+
+    made = products._Run.__init__
+
+    def start(run: Any, x: Digits, *others: Any) -> None:
+        run.given = x.n
+        made(run, x, *others)
+
+    monkeypatch.setattr(products._Run, "__init__", start)
+    monkeypatch.setattr(products._Run, "product", product)
+    return found
+
+
+@pytest.mark.parametrize("n", [3, 5])
+@pytest.mark.parametrize("inputs", [7, 300])
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+def test_a_product_with_a_rounded_end_is_off_by_no_more_than_it_says(
+    n: int, inputs: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ml_dtypes
+
+    seen = joined(monkeypatch)
+    random = np.random.default_rng(n + inputs)
+    w = random.standard_normal((inputs, 6)).astype(
+        np.float32 if kind == "float32" else ml_dtypes.bfloat16
+    )
+    bias = random.standard_normal(6).astype(np.float32)
+    x = digits(random, n, 4, inputs)
+    low = x.low + (0 if inputs < 10 else 9)  # the bound of the roundings is 3·inputs^1.5 units
+    product = times(x, w.astype(np.float32), low, bias, math.ldexp(64.0, low))
+    missed = worst(product, exactly(x, w, bias))
+    assert seen == [(False, True)]
+    assert Fraction(product.error) / 2000 <= missed <= Fraction(product.error)
+    assert product.error <= math.ldexp(66.0, low)
+
+
+def test_rounding_at_the_end_reaches_a_third_of_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = joined(monkeypatch)
+    random = np.random.default_rng(9)
+    w = random.standard_normal((4, 60)).astype(np.float32)
+    x = digits(random, 4, 60, 4)
+    product = times(x, w, x.low, tolerance=math.ldexp(64.0, x.low))
+    assert seen[0][1]
+    assert worst(product, exactly(x, w)) > Fraction(product.error) / 3
+
+
+def test_the_bound_of_rounding_is_nearly_reached_by_a_sum_that_loses_all_terms_but_one() -> None:
+    """2^53 + 1 + 1 + …, each rounded to 2^53."""
+    limbs = np.zeros((2, 1, 17))
+    limbs[0, 0, 0], limbs[1, 0, 1:] = 2.0**30, 1.0
+    x, matrix = Digits(limbs, 0), Matrix(np.array([[2.0]] + [[1.0]] * 16))
+    tail, _error = Tail.of(x, matrix, row_norms(x, matrix.blocks), x.top + matrix.top)
+    terms = list(zip(limbs[0, 0] * 2.0**22 + limbs[1, 0], matrix.tiles[0].slices[0].data[:, 0],
+                     strict=True))  # fmt: skip
+    total = 0.0
+    for one, other in terms:
+        total += one * other
+    lost = abs(Fraction(total) - sum(Fraction(one) * Fraction(other) for one, other in terms))
+    assert Fraction(tail.rounding) / 8 <= lost <= Fraction(tail.rounding)
+
+
+@pytest.mark.parametrize("small", [0, 1, 5])
+def test_a_first_limb_of_few_bits_is_joined_to_the_second(
+    small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = joined(monkeypatch)
+    random = np.random.default_rng(small)
+    x = digits(random, 4, 3, 40, top=30)
+    x.limbs[0] = random.integers(-small, small + 1, (3, 40))
+    w = random.standard_normal((40, 9)).astype(np.float32)
+    bias = random.standard_normal(9).astype(np.float32)
+    assert worst(times(x, w, -900, bias), exactly(x, w, bias)) == 0
+    x.limbs[0] = 2.0**12
+    assert worst(times(x, w, -900, bias), exactly(x, w, bias)) == 0
+    assert seen == [(True, False), (False, False)]
+
+
+def test_slices_of_few_entries_are_kept_entry_by_entry() -> None:
+    random = np.random.default_rng(12)
+    w = random.integers(-100, 100, (30, 20)) / 128
+    w[3, 5], w[4, 5], w[29, 7], w[0, 19] = 2.0**-30, -(2.0**-31), 3 * 2.0**-40, 2.0**-60
+    matrix = Matrix(w)
+    first, *others = matrix.tiles[0].slices
+    assert first.data is not None
+    assert [sum(len(few.values) for few in piece.few) for piece in others] == [3, 1]
+    assert matrix.bytes == 30 * 20 * 8 + 4 * 24
+    x = digits(random, 3, 4, 30)
+    assert worst(times(x, w, -900), exactly(x, w)) == 0
+
+
 # ------------------------------------------------------------------ limbs by limbs
 
 
@@ -189,6 +288,20 @@ def test_a_wrong_product_is_found_out(kind: str, monkeypatch: pytest.MonkeyPatch
     y = digits(random, 3, 1, 30, 6)
     with pytest.raises(WrongProduct, match="checksum"):
         multiply_pairs(x.reshape(1, 4, 30), y, -60, largest=2000.0, tolerance=0.0)
+
+
+@pytest.mark.parametrize("kind", ["float32", "row"])
+def test_a_wrong_end_is_found_out(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two limbs alone, so that nothing is exact and only the rounded sums can tell."""
+    seen = joined(monkeypatch)
+    random = np.random.default_rng(8)
+    x = digits(random, 2, 4, 30)
+    w = random.standard_normal((30, 20)).astype(np.float32)
+    times(x, w, x.low, tolerance=math.ldexp(64.0, x.low))
+    monkeypatch.setattr(products, "matmul", flaw(kind))
+    with pytest.raises(WrongProduct, match="checksum"):
+        times(x, w, x.low, tolerance=math.ldexp(64.0, x.low))
+    assert seen == [(False, True)] * 2
 
 
 def test_what_is_too_large_to_be_exact_is_refused() -> None:

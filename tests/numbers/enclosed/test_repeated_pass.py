@@ -16,8 +16,8 @@ from byhand.evaluate import Admitted, work_out
 from byhand.numbers.enclosed.gpu import visible_keys
 from byhand.numbers.enclosed.gpu.repeated_pass import RepeatedPass
 from byhand.numbers.enclosed.limbs import products
+from byhand.numbers.enclosed.limbs.checksums import WrongProduct
 from byhand.numbers.enclosed.limbs.operations import Limbs
-from byhand.numbers.enclosed.limbs.products import WrongProduct
 from byhand.weights import Tensor, Weights
 
 LENGTH, BITS = 6, 110

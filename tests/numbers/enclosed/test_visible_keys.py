@@ -16,8 +16,8 @@ from byhand.numbers.enclosed.gpu import causal_attention, causal_scores, row_ker
 from byhand.numbers.enclosed.gpu.recording import Rows
 from byhand.numbers.enclosed.gpu.row_kernels import RowInputs, RowResults
 from byhand.numbers.enclosed.limbs import arithmetic, prediction
+from byhand.numbers.enclosed.limbs.checksums import WrongProduct
 from byhand.numbers.enclosed.limbs.operations import Limbs
-from byhand.numbers.enclosed.limbs.products import WrongProduct
 from byhand.numbers.enclosed.limbs.spectral import spectral_norms
 from byhand.numbers.enclosed.limbs.values import Enclosed
 

@@ -24,14 +24,11 @@ from byhand.language import _
 from byhand.numbers.enclosed.gpu import kernels
 from byhand.numbers.enclosed.limbs import angles, arithmetic, functions, integers, roots
 from byhand.numbers.enclosed.limbs.arithmetic import Digits
+from byhand.numbers.enclosed.limbs.checksums import WrongProduct, check
 from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, engine_of
 from byhand.numbers.enclosed.limbs.integers import Near
 from byhand.numbers.enclosed.limbs.operations import Limbs
-from byhand.numbers.enclosed.limbs.products import (
-    WrongProduct,
-    check,
-    multiply_matrix,
-)
+from byhand.numbers.enclosed.limbs.products import multiply_matrix
 from byhand.numbers.enclosed.limbs.slices import Matrix, check_columns
 from byhand.numbers.enclosed.limbs.spectral import spectral_norm
 from byhand.numbers.enclosed.limbs.weights import torch_devices

@@ -22,12 +22,12 @@ from byhand.numbers.enclosed.gpu.visible_keys import VisibleKeys
 from byhand.numbers.enclosed.limbs import arithmetic, exponential, functions
 from byhand.numbers.enclosed.limbs.arithmetic import PRODUCT, Move
 from byhand.numbers.enclosed.limbs.array_code import carried, horner, placed, products
+from byhand.numbers.enclosed.limbs.checksums import assure
 from byhand.numbers.enclosed.limbs.coefficients import STEP as POINTS
 from byhand.numbers.enclosed.limbs.digits import BASE, WIDTH, Digits
 from byhand.numbers.enclosed.limbs.engine import Array
 from byhand.numbers.enclosed.limbs.functions import ERROR, aligned
 from byhand.numbers.enclosed.limbs.pairs import Plan, from_the_last
-from byhand.numbers.enclosed.limbs.products import assure, norm_with_room
 from byhand.numbers.enclosed.limbs.radii import (
     TINY,
     Bound,
@@ -40,6 +40,7 @@ from byhand.numbers.enclosed.limbs.radii import (
     spread,
     times,
 )
+from byhand.numbers.enclosed.limbs.row_norms import norm_with_room
 from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin
 

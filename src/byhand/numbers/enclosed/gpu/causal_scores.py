@@ -20,10 +20,10 @@ from byhand.numbers.enclosed.gpu.visible_keys import VisibleKeys
 from byhand.numbers.enclosed.limbs import arithmetic
 from byhand.numbers.enclosed.limbs.arithmetic import Move
 from byhand.numbers.enclosed.limbs.array_code import carried, horner, placed
+from byhand.numbers.enclosed.limbs.checksums import assure
 from byhand.numbers.enclosed.limbs.digits import BASE, WIDTH, Digits
 from byhand.numbers.enclosed.limbs.engine import Array
 from byhand.numbers.enclosed.limbs.pairs import Plan, from_the_last, norms_of_limbs
-from byhand.numbers.enclosed.limbs.products import assure
 from byhand.numbers.enclosed.limbs.radii import Bound, largest, length, plus, root, times
 from byhand.numbers.enclosed.limbs.slices import check_columns
 from byhand.numbers.enclosed.limbs.system import System

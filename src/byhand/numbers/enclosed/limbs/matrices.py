@@ -23,7 +23,7 @@ from byhand.numbers.enclosed.limbs.values import Enclosed, constant
 from byhand.numbers.enclosed.limbs.weights import Weight
 
 LONG = 8  # a matrix with 8 times more outputs than inputs counts as an unembedding
-LEFT_OUT = 2  # bits of the guard that pairs of limbs left out may change
+LEFT_OUT = 6  # bits of the guard that rounded products, and pairs left out, may change
 
 
 def times_matrix(

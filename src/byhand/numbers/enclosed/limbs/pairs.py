@@ -25,18 +25,12 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
     settled,
     without_empty_limbs,
 )
+from byhand.numbers.enclosed.limbs.checksums import WrongProduct, assure, check, differences
 from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine
-from byhand.numbers.enclosed.limbs.products import (
-    EXACT,
-    Product,
-    WrongProduct,
-    assure,
-    check,
-    differences,
-    matmul,
-    norm_with_room,
-)
+from byhand.numbers.enclosed.limbs.joined_limbs import EXACT
+from byhand.numbers.enclosed.limbs.products import Product, matmul
 from byhand.numbers.enclosed.limbs.radii import plus, slack, times
+from byhand.numbers.enclosed.limbs.row_norms import norm_with_room
 from byhand.numbers.enclosed.limbs.slices import check_columns
 
 

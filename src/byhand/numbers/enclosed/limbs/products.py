@@ -27,13 +27,11 @@ norms bound their sum, and the bound is returned, to be added to the radius.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from byhand.errors import ByhandError
 from byhand.language import _
 from byhand.numbers.enclosed.limbs.arithmetic import (
     BASE,
@@ -48,23 +46,28 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
     settled,
     without_empty_limbs,
 )
-from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, engine_of
-from byhand.numbers.enclosed.limbs.radii import largest as largest_of
+from byhand.numbers.enclosed.limbs.checksums import (
+    WrongProduct,
+    assure,
+    check,
+    differences,
+    disagrees,
+)
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, engine_of
+from byhand.numbers.enclosed.limbs.joined_limbs import (
+    EXACT,
+    FILLED,
+    SLICES,
+    Tail,
+    first_joined,
+    laid_out,
+)
 from byhand.numbers.enclosed.limbs.radii import length, plus, slack, times
-from byhand.numbers.enclosed.limbs.slices import BLOCK, Matrix, Slice, Tile, joint
+from byhand.numbers.enclosed.limbs.row_norms import row_norms
+from byhand.numbers.enclosed.limbs.scratch import Scratch
+from byhand.numbers.enclosed.limbs.slices import Matrix, Slice, Tile, joint
 
-EXACT = 2.0**52 - 2.0**33  # float64 and `carry` are exact below 2^52; the rest is for a bias
-FILLED = 2.0**32  # a bound of carried sums; the first limb holds most of it
 ROWS = 64  # rows of x worked out at a time on a processor, so that a tile's limbs stay in the cache
-
-
-def norm_with_room(norm: float, room: float) -> float:
-    """A norm of limbs with room: other tokens may fill a limb, but a full one hardly changes."""
-    return max(1.25 * norm, min(room * norm + 16.0, 2.0**25))
-
-
-class WrongProduct(ByhandError):
-    """The error for a wrong product of integers: BLAS or the machine is broken."""
 
 
 # ------------------------------------------------------------------ rows times weights
@@ -119,10 +122,12 @@ class _Run:
     ) -> None:
         self.engine = x.engine
         self.matrix = matrix
+        if self.engine is NUMPY and (bias is None or bias.top <= x.top + matrix.top - WIDTH):
+            x = first_joined(x, matrix, largest)
         self.x, self.rows = x, x.shape[0]
         self.top = x.top + matrix.top  # limb d of the sums weighs 2^(top - 22(d+1)); d = 0 is spare
         self.largest = largest
-        self.norms = self._row_norms()
+        self.norms = row_norms(x, matrix.blocks)
         self._rows: dict[tuple[int, int], list[float]] = {}
         most = max((len(tile.slices) for tile in matrix.tiles), default=1)
         whole = x.n + most  # with this many limbs everything is there
@@ -133,7 +138,12 @@ class _Run:
         while self.limbs < whole and self.error > tolerance:
             self.limbs += 1
             self.error = self._left_out(self.limbs)
-        if self.low > self.top - WIDTH * whole:
+        self.exact = x.n  # limbs that are multiplied exactly
+        self.tail: Tail | None = None
+        rounded = self.low > self.top - WIDTH * whole
+        if self.engine is NUMPY and (self.error or rounded) and x.n > 1:
+            self._join_the_last(tolerance)
+        if rounded:
             self.error = plus(self.error, HALF * math.ldexp(1.0, self.low))
         self.bias = None
         if bias is not None:
@@ -141,32 +151,6 @@ class _Run:
             self.bias = regrid(bias, max(self.top, finest + WIDTH), finest).limbs
             if bias.low < finest:
                 self.error = plus(self.error, HALF * math.ldexp(1.0, finest))
-
-    def _row_norms(self) -> Any:
-        """(limb, block): the largest norm of a row of that limb within that block of inputs."""
-        if self.engine is not NUMPY:
-            return self._row_norms_elsewhere(self.engine)
-        found = np.zeros((self.x.n, len(self.matrix.blocks)))
-        for b, block in enumerate(self.matrix.blocks):
-            part = self.x.limbs[:, :, block]
-            squares = np.einsum("irk,irk->ir", part, part)
-            found[:, b] = largest_of(squares.reshape(self.x.n, -1))
-        return np.sqrt(found * slack(BLOCK)) * slack(1)
-
-    def _row_norms_elsewhere(self, engine: Any) -> Any:
-        """The same on a device, copied to the host at once."""
-        limbs = self.x.limbs
-        whole = self.matrix.inputs // BLOCK
-        parts = []
-        if whole:
-            blocks = limbs[..., : whole * BLOCK].reshape(self.x.n, self.rows, whole, BLOCK)
-            parts.append(engine.lengths(blocks, -1))
-        if whole * BLOCK < self.matrix.inputs:
-            parts.append(engine.lengths(limbs[..., whole * BLOCK :], -1)[..., None])
-        norms = parts[0] if len(parts) == 1 else engine.concatenate(parts, 2)
-        most = largest_of(norms, 1)
-        found = np.array(engine.bounds(most.reshape(-1), norm_with_room)).reshape(most.shape)
-        return found * slack(BLOCK + 4)
 
     def _grid(self, low: int, largest: float, whole: int) -> tuple[int, int]:
         """The grid and the number of limbs of the result.
@@ -182,13 +166,32 @@ class _Run:
             low = aligned
         return low, count
 
-    def _left_out(self, limbs: int) -> float:
-        """A bound of the pairs beyond `limbs` limbs, in any entry."""
+    def _join_the_last(self, tolerance: float) -> None:
+        """Takes the last two limbs of x as one, where that is near enough (`joined_limbs`)."""
+        tail, rounding = Tail.of(self.x, self.matrix, self.norms, self.top)
+        if not tail.fits:
+            return
+        needed = -(-(self.top - self.low) // WIDTH)
+        for limbs in range(max(self.x.n, needed), self.x.n + 2):
+            error = plus(rounding, self._left_out(limbs, tail.first))
+            fewer = self._pairs(tail.first, limbs, 1) < self._pairs(self.x.n, self.limbs)
+            if error <= tolerance and fewer:
+                self.tail, self.exact, self.limbs, self.error = tail, tail.first, limbs, error
+                return
+
+    def _pairs(self, exact: int, limbs: int, joined: int = 0) -> int:
+        """How many pairs of limb and slice are multiplied; `joined`: and those of the tail."""
+        count = max((len(tile.slices) for tile in self.matrix.tiles), default=0)
+        return sum(max(0, min(exact, limbs - t - 1)) + joined * (t < SLICES) for t in range(count))
+
+    def _left_out(self, limbs: int, exact: int | None = None) -> float:
+        """A bound of the pairs beyond `limbs` limbs, in any entry, of the first limbs of x."""
         missing = 0.0
+        exact = self.x.n if exact is None else exact
         rows = length(self.norms)
         for t in range(max((len(tile.slices) for tile in self.matrix.tiles), default=0)):
             column = self.matrix.column_norm(t)
-            for i in range(max(0, limbs - t - 1), self.x.n):
+            for i in range(max(0, limbs - t - 1), exact):
                 unit = math.ldexp(1.0, max(-1000, self.top - WIDTH * (i + t + 2)))
                 missing = plus(missing, times(float(rows[i]), column, unit))
         return missing
@@ -199,16 +202,30 @@ class _Run:
             return self._product_elsewhere(engine)
         result = engine.empty((self.count, self.rows, matrix.outputs), x.limbs)
         parts = [slice(start, min(start + ROWS, self.rows)) for start in range(0, self.rows, ROWS)]
-        laid = [engine.contiguous(x.limbs[:, part]).reshape(-1, matrix.inputs) for part in parts]
+        laid = [laid_out(x.limbs[:, part], self.tail) for part in parts]
         scratch = Scratch(engine, x.limbs)
-        checks = [carry(self._sums(matrix.checks, rows, Scratch(engine, x.limbs))) for rows in laid]
+        known = [self._known(rows) for rows in laid]
         for number, tile in enumerate(matrix.tiles):
-            for part, rows, known in zip(parts, laid, checks, strict=True):
+            for part, rows, (checks, totals) in zip(parts, laid, known, strict=True):
                 sums = self._sums(tile, rows, scratch)
-                this = known[:, :, 2 * number : 2 * number + 2]
-                self._finish(sums, this, tile, result[:, part, tile.start : tile.stop])
+                added = None
+                if self.tail is not None:
+                    made = scratch.last("tail", sums.shape[1:])
+                    if not self.tail.agrees(made, totals[:, number]):
+                        raise disagrees()
+                    added = self.tail.add_to(sums, made)
+                this = checks[:, :, 2 * number : 2 * number + 2]
+                self._finish(sums, this, added, tile, result[:, part, tile.start : tile.stop])
         made = Digits(result, self.low + WIDTH * self.count)
         return Product(without_empty_limbs(made), self.error)
+
+    def _known(self, rows: Array) -> tuple[Array, Array]:
+        """What the columns of every tile add up to: of exact limbs, and of the tail."""
+        scratch = Scratch(self.engine, rows)
+        checks = carry(self._sums(self.matrix.checks, rows, scratch))
+        if self.tail is None:
+            return checks, None
+        return checks, rows[-checks.shape[1] :] @ self.matrix.totals
 
     def _product_elsewhere(self, engine: Any) -> Product:
         """All rows at once, and one wait for the device at the end."""
@@ -236,49 +253,82 @@ class _Run:
         return Product(without_empty_limbs(digits), self.error)
 
     def _sums(self, tile: Tile, rows: Array, scratch: Scratch) -> Array:
-        """(limbs, rows, columns): limb by slice, summed along the diagonals, exactly."""
-        n = self.x.n
-        count = rows.shape[0] // n
+        """(limbs, rows, columns): limb by slice, summed along the diagonals, exactly.
+
+        Products of the tail are summed apart, in `scratch`.
+        """
+        tail = self.tail is not None
+        count = rows.shape[0] // (self.exact + tail)
         width = tile.stop - tile.start
         sums = scratch.room("sums", (self.limbs, count, width))
+        if tail:
+            scratch.room("tail", (count, width))
         filled, fresh = 0.0, True
         for first, last in self._groups(tile):
-            inputs = slice(self.matrix.blocks[first].start, self.matrix.blocks[last - 1].stop)
             for t, piece in enumerate(tile.slices):
-                limbs = min(n, self.limbs - t - 1)
-                if limbs <= 0:
+                limbs = min(self.exact, self.limbs - t - 1)
+                joined = tail and t < SLICES
+                if limbs <= 0 and not joined:
                     break
-                bound = self._certificate(piece, limbs, first, last)
+                if piece.few and first > 0:
+                    continue  # added with the first group
+                end = len(self.matrix.blocks) if piece.few else last
+                bound = self._certificate(piece, limbs, first, end)
                 if filled + bound >= EXACT:
                     carry(sums)
                     filled = FILLED
                 if filled + bound >= EXACT:
                     raise WrongProduct(_("a product of limbs is too large to be exact"))
                 filled += bound
-                some = rows[: limbs * count, inputs]
-                if not fresh and not isinstance(sums, np.ndarray):
-                    into = sums[t + 1 : t + 1 + limbs]
-                    if piece.columns is None:
-                        into.view(limbs * count, width).addmm_(some, piece.data[inputs])
-                    else:
-                        more = (some @ piece.data[inputs]).view(limbs, count, -1)
-                        into.index_add_(2, piece.columns, more)
-                    continue
-                if fresh:
-                    sums[0] = 0.0
-                    sums[limbs + 1 :] = 0.0
-                    into = sums[1 : limbs + 1].reshape(limbs * count, width)
-                    matmul(some, piece.data[inputs], into)
-                    fresh = False
-                    continue
-                part = scratch.room("part", (limbs * count, piece.data.shape[1]))
-                matmul(some, piece.data[inputs], part)
-                part = part.reshape(limbs, count, -1)
-                if piece.columns is None:
-                    sums[t + 1 : t + 1 + limbs] += part
-                else:
-                    sums[t + 1 : t + 1 + limbs, :, piece.columns] += part
+                inputs = slice(self.matrix.blocks[first].start, self.matrix.blocks[last - 1].stop)
+                self._add(piece, t, (limbs, joined, inputs, fresh), rows, sums, scratch)
+                fresh = False
+        if self.tail is not None and filled + self.tail.height >= EXACT:
+            carry(sums)  # there has to be room for the tail
         return sums
+
+    def _add(
+        self,
+        piece: Slice,
+        t: int,
+        part: tuple[int, bool, slice, bool],
+        rows: Array,
+        sums: Array,
+        scratch: Scratch,
+    ) -> None:
+        """Adds the first limbs of the rows, and the tail if it is joined, times slice t."""
+        limbs, joined, inputs, fresh = part
+        count, width = sums.shape[1:]
+        into = sums[t + 1 : t + 1 + limbs]
+        if piece.few:
+            whole = rows.reshape(-1, count, rows.shape[1])
+            for few in piece.few:
+                made = whole[: limbs + joined, :, few.inputs] * few.values
+                into[..., few.columns] += made[:limbs]
+                if joined:
+                    scratch.last("tail", (count, width))[:, few.columns] += made[limbs] * BASE**-t
+            return
+        some, data = rows[: (limbs + joined) * count, inputs], piece.data[inputs]
+        if fresh:
+            sums[0] = 0.0
+            sums[limbs + 1 :] = 0.0
+            matmul(some, data, sums[1 : limbs + joined + 1].reshape(-1, width))
+            if joined:
+                scratch.last("tail", (count, width))[...] = sums[limbs + 1]
+                sums[limbs + 1] = 0.0
+        elif not isinstance(sums, np.ndarray):
+            if piece.columns is None:
+                into.view(limbs * count, width).addmm_(some, data)
+            else:
+                into.index_add_(2, piece.columns, (some @ data).view(limbs, count, -1))
+        else:
+            made = scratch.room("part", ((limbs + joined) * count, data.shape[1]))
+            matmul(some, data, made)
+            made = made.reshape(limbs + joined, count, -1)
+            columns = slice(None) if piece.columns is None else piece.columns
+            into[..., columns] += made[:limbs]
+            if joined:
+                scratch.last("tail", (count, width))[:, columns] += made[limbs] * BASE**-t
 
     def _groups(self, tile: Tile) -> list[tuple[int, int]]:
         """Runs of blocks of inputs that together pass the certificate."""
@@ -287,7 +337,7 @@ class _Run:
         while size > 1:
             groups = [(i, min(i + size, blocks)) for i in range(0, blocks, size)]
             if all(
-                sum(self._certificate(s, self.x.n, *group) for s in tile.slices) < EXACT - FILLED
+                sum(self._certificate(s, self.exact, *group) for s in tile.slices) < EXACT - FILLED
                 for group in groups
             ):
                 return groups
@@ -298,12 +348,12 @@ class _Run:
         """An upper bound of all partial sums, by Cauchy and Schwarz."""
         if (first, last) not in self._rows:
             self._rows[first, last] = length(self.norms[:, first:last]).tolist()
-        rows = max(self._rows[first, last][:limbs])
+        rows = max(self._rows[first, last][:limbs], default=0.0)
         return rows * joint(piece.norms[first:last]) * slack(2)
 
-    def _finish(self, sums: Array, known: Array, tile: Tile, result: Array) -> None:
+    def _finish(self, sums: Array, known: Array, added: Array, tile: Tile, result: Array) -> None:
         """Carries, checks, adds the bias and rounds, into the tile's part of the result."""
-        check(sums, known, self._carried(sums, tile))
+        check(sums, known, self._carried(sums, tile), added)
         finest = self.top - WIDTH * self.limbs
         below, rest = divmod(self.low - finest, WIDTH)
         last = self.limbs - below
@@ -341,59 +391,6 @@ class _Run:
         return regrid(whole, self.low + WIDTH * self.count, self.low).limbs
 
 
-class Scratch:
-    """Arrays that are reused for every tile."""
-
-    def __init__(self, engine: Engine, like: Array) -> None:
-        self.engine = engine
-        self.like = like
-        self.kept: dict[str, Array] = {}
-
-    def room(self, name: str, shape: tuple[int, ...]) -> Array:
-        """An array of a shape with arbitrary contents; the next call of this name reuses it."""
-        size = math.prod(shape)
-        if name not in self.kept or self.kept[name].shape[0] < size:
-            self.kept[name] = self.engine.empty((size,), self.like)
-        return self.kept[name][:size].reshape(*shape)
-
-
 def matmul(x: Array, y: Array, out: Array) -> None:
     """out = x·y, by the BLAS of the arrays' engine."""
     engine_of(x).module.matmul(x, y, out=out)
-
-
-def check(sums: Array, known: Array, bias: Array | None = None) -> None:
-    """Compares the sum of the columns with lo and hi, `known`; an error where they differ.
-
-    Both are carried, so sums of less than 2^30 columns are exact.  A bias, in the same limbs, is
-    part of the sums but not of `known`.
-    """
-    if NUMPY.largest(differences(sums, known, bias)) != 0.0:
-        raise _disagrees()
-
-
-def assure(engine: Any, wrong: Sequence[Array]) -> None:
-    """The same check for the results of `differences` on a device."""
-    sizes = [engine.largest_of(found.reshape(1, -1)) for found in wrong]
-    if sizes and any(size != 0.0 for size in engine.bounds(engine.concatenate(sizes))):
-        raise _disagrees()
-
-
-def _disagrees() -> WrongProduct:
-    return WrongProduct(
-        _("a product of matrices is wrong: its checksum does not agree"),
-        expected=_("exact float64 products"),
-        hint="byhand selftest",
-    )
-
-
-def differences(sums: Array, known: Array, bias: Array | None = None) -> Array:
-    """The differences that `check` tests: carried, and zero if all is right."""
-    found = sums.sum(-1)
-    found -= known[..., 0]
-    high = known[..., 1]
-    found[:-1] -= high[1:]  # 2^22·hi: one limb up
-    found[0] -= high[0] * BASE
-    if bias is not None:
-        found -= bias.sum(1)[:, None]
-    return carry(found)

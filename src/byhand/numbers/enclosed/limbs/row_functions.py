@@ -15,7 +15,7 @@ import numpy as np
 from byhand.numbers.enclosed.limbs import arithmetic, roots
 from byhand.numbers.enclosed.limbs.arithmetic import WIDTH, Digits
 from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, engine_of
-from byhand.numbers.enclosed.limbs.products import EXACT
+from byhand.numbers.enclosed.limbs.joined_limbs import EXACT
 from byhand.numbers.enclosed.limbs.radii import Bound, exponent_of, length
 from byhand.numbers.enclosed.limbs.values import constant
 

@@ -23,7 +23,19 @@ from byhand.numbers.enclosed.limbs.radii import length
 
 COLUMNS = 1024  # of a tile on a processor
 COLUMNS_ELSEWHERE = 8192  # of a tile on a GPU
+FEW = 3  # entries a column, on the average, up to which a slice is kept entry by entry
+TURNS = 8  # entries a column at most, for that
+SHORT = 1 << 16  # inputs, for that: then 8 products of 2^42 pass the certificate
 BLOCK = 256  # inputs whose column norms are kept together: 256·2^42 always passes the certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Few:
+    """Entries of a slice, no two of them in one column."""
+
+    inputs: Any
+    columns: Any
+    values: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +43,9 @@ class Slice:
     """One slice of a tile, (inputs, columns); `columns` None: all of the tile's."""
 
     columns: Any  # an index array where the data is
-    data: Array
+    data: Array  # None: only few entries are not 0
     norms: tuple[float, ...]  # the largest column norm of each BLOCK of inputs
+    few: tuple[Few, ...] = ()  # those entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +93,14 @@ class Matrix:
         tiles, engine = self.tiles, engine_of(self._floats)
         return outside_the_pass(lambda: _checks_of(engine, tiles, self._floats))
 
+    @cached_property
+    def totals(self) -> Any:
+        """(inputs, tile): the sum of each tile's columns in units of the first slice, rounded."""
+        sums = self.checks.slices
+        lo, hi = slice(0, None, 2), slice(1, None, 2)
+        parts = [(s.data[:, lo] + s.data[:, hi] * BASE) * BASE**-t for t, s in enumerate(sums[:2])]
+        return np.add.reduce(parts)
+
     def column_norm(self, t: int) -> float:
         """A bound of the norm of every column of slice t."""
         if t not in self._column_norms:
@@ -90,7 +111,10 @@ class Matrix:
     @property
     def bytes(self) -> int:
         """The memory that the slices take."""
-        return sum(math.prod(s.data.shape) * 8 for tile in self.tiles for s in tile.slices)
+        slices = [s for tile in self.tiles for s in tile.slices]
+        few = sum(24 * len(part.values) for s in slices for part in s.few)
+        whole = sum(math.prod(s.data.shape) * 8 for s in slices if s.data is not None)
+        return int(few + whole)
 
     def _cut(self, part: Array) -> tuple[Slice, ...]:
         """Slices of 22 bits; from the second on, only the columns that have bits left."""
@@ -133,7 +157,37 @@ def _slice(engine: Engine, columns: Any, integers: Array) -> Slice:
         engine.largest(length(integers[start : start + BLOCK].T))
         for start in range(0, integers.shape[0], BLOCK)
     ]
+    if engine is NUMPY and columns is not None:
+        few = _few(columns, integers)
+        if few is not None:
+            return Slice(columns, None, tuple(norms), few)
     return Slice(columns, integers, tuple(norms))
+
+
+def _few(columns: Any, integers: Any) -> tuple[Few, ...] | None:
+    """The entries that are not 0, by their place in their column; None where they are many."""
+    column, inputs = np.nonzero(integers.T)
+    if len(column) > FEW * len(columns) or integers.shape[0] > SHORT:
+        return None
+    starts = np.searchsorted(column, column)  # the first entry of the same column
+    place = np.arange(len(column)) - starts
+    turns = int(place.max(initial=-1)) + 1
+    if turns > TURNS:
+        return None
+    parts = []
+    for turn in range(turns):
+        here = place == turn
+        values = integers[inputs[here], column[here]]
+        parts.append(Few(inputs[here], columns[column[here]], values))
+    return tuple(parts)
+
+
+def _row_sums(piece: Slice, inputs: int) -> Any:
+    """The sum over the columns of a slice of few entries, as one column."""
+    made = np.zeros((inputs, 1))
+    for part in piece.few:
+        np.add.at(made[:, 0], part.inputs, part.values)
+    return made
 
 
 @lru_cache(1 << 14)
@@ -149,7 +203,9 @@ def _checks_of(engine: Engine, tiles: tuple[Tile, ...], like: Array) -> Tile:
         parts = []
         for tile in tiles:
             if t < len(tile.slices):
-                parts.append(check_columns(engine, tile.slices[t].data))
+                piece = tile.slices[t]
+                data = _row_sums(piece, like.shape[0]) if piece.data is None else piece.data
+                parts.append(check_columns(engine, data))
             else:
                 parts.append(engine.zeros((like.shape[0], 2), tile.slices[0].data))
         slices.append(_slice(engine, None, engine.concatenate(parts, 1)))
