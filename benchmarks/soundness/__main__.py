@@ -30,16 +30,22 @@ RECORD = Path(__file__).parents[2] / "docs" / "proven-soundness.json"
 
 
 def checkpoints(folders: list[str]) -> Iterator[tuple[Count, str]]:
-    """Both engines on some texts of each checkpoint, and Arb on one of them."""
+    """Both engines on some texts of each checkpoint, and Arb on the first of them."""
     for folder in folders:
         model = open_model(folder)
         weights = Admitted(model.weights, Limbs(64))
-        for number, (text, bits) in enumerate(texts_of(model)):
-            ids = model.vocabulary.encode(text)[:10]
-            both = compared(model, weights, ids, bits, truth=number == 0)
-            both.entries.rule = f"{Path(folder).name}, {len(ids) - 1} tokens, {bits} bits"
-            widths = ", ".join(f"{name} 2^{width:.0f}" for name, width in both.widths.items())
-            yield both.entries, f"largest radius of a logit: {widths}"
+        texts, precisions = texts_of(model)
+        for bits in precisions:
+            count = Count(f"{Path(folder).name}, both engines, {bits} bits")
+            widths: dict[str, float] = {}
+            for number, text in enumerate(texts):
+                ids = model.vocabulary.encode(text)[:10]
+                both = compared(model, weights, ids, bits, truth=number == 0)
+                count.join(both.entries, text)
+                for name, width in both.widths.items():
+                    widths[name] = max(width, widths.get(name, width))
+            said = ", ".join(f"{name} 2^{width:.0f}" for name, width in widths.items())
+            yield count, f"largest radius of a logit: {said}"
 
 
 def record(counts: list[Count], passes: dict[str, int]) -> None:

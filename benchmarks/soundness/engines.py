@@ -113,14 +113,15 @@ def _added(rows: Any, others: Any) -> list[list[arb]]:
     return [[x + y for x, y in zip(*both, strict=True)] for both in zip(rows, others, strict=True)]
 
 
-def texts_of(model: Model) -> list[tuple[str, int]]:
-    """Texts of the kind that the checkpoint has learned, and stranger ones, with bits for each."""
+def texts_of(model: Model) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Texts of the kind that the checkpoint has learned, and stranger ones; and precisions."""
     if model.spec.vocab < 1000:
-        told = ("Once upon a time, there was a little girl", "Tom had a big red ball. He wanted",
-                "the the the the the the the", "zq!! 7 ~~", "She was three. 3 + 4")  # fmt: skip
-        return [(text, bits) for bits in (64, 110, 150, 300) for text in told]
-    told = ("def main(argv):\n    return", "import numpy as np\nfrom", "x = [[[[[[[[", "# ~~ é 7")
-    return [(text, bits) for bits in (220, 120) for text in told]
+        told = (
+            "Once upon a time, there was a little girl", "Tom had a big red ball. He wanted",
+            "the the the the the the the", "zq!! 7 ~~", "She was three. 3 + 4",
+        )  # fmt: skip
+        return told, (64, 110, 150, 300)
+    return ("def main(argv):\n    return", "import numpy as np\nfrom", "x = [[[[[[[["), (120, 220)
 
 
 @dataclass
