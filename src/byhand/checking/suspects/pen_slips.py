@@ -147,7 +147,8 @@ def _slip(scene: Scene, written: Written, place: tuple[int, ...]) -> Slip | None
                 at=at, count=abs(power)
             )
             return "decimal-point", ten, Fraction(0), sentence
-    for factor, said in _TWICE.items() if told and scene.context.by_hand else ():
+    in_a_row = scene.context.by_hand and written.values.size > 1  # whose other numbers are right
+    for factor, said in _TWICE.items() if told and in_a_row else ():
         if abs(claimed - expected * float(factor)) <= allowed * max(1.0, float(factor)):
             return "doubled", factor, Fraction(0), said().format(at=at)
     for meant in _digits_exchanged(claimed, scene.context.slack, place):

@@ -25,6 +25,7 @@ from byhand.numbers.floats.nearest import constant
 from byhand.plan import Step
 
 MOST_TERMS = 64
+ALONE = ("mean", "mean_square")  # one number for each row
 CLEARLY = 4  # × what is allowed: a term below it tells nothing
 Index = tuple[int, ...]
 
@@ -55,6 +56,8 @@ def term_suspects(scene: Scene) -> Iterator[Edit]:
     written = Written.of(scene) if scene.context.by_hand else None
     if make is None or written is None or scene.context.around is None:
         return
+    if written.values.size == 1 and scene.target.op not in ALONE:
+        return  # a number without its row: too many terms would fit
     yield from _terms_slipped(scene, written, make)
     yield from _row_for_column(scene, written)
 
