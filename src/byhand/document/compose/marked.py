@@ -64,6 +64,7 @@ def verdict_about(verdict: Verdict) -> str:
 def verdict_line(line: Marked) -> VerdictLine:
     """The line in words: its verdict, its share of the allowed error, and its explanations."""
     judged = line.verdict is not Verdict.UNJUDGED and not line.claim.unread
+    measured = judged and not another_whole_number(line)
     return VerdictLine(
         address=line.address,
         verdict=line.verdict.name,
@@ -74,12 +75,17 @@ def verdict_line(line: Marked) -> VerdictLine:
         unusual=line.unusual,
         stage=_stage(line.claim.address),
         share=line.share if judged else 0.0,
-        used=share_text(line.share) if judged else "",
-        about=_share_about(line.share) if judged else "",
+        used=share_text(line.share) if measured else "",
+        about=_share_about(line.share) if measured else "",
         times=usual_number(line),
         worst=_index_of_worst(line) if judged and line.worst and line.share else "",
         uses=line.uses,
     )
+
+
+def another_whole_number(line: Marked) -> bool:
+    """Whether a token or a count is another one: no rounding is near it, so no bound is told."""
+    return line.share > 1 and line.claim.address.startswith(WHOLE)
 
 
 def _stage(address: str) -> str:

@@ -17,6 +17,7 @@ from byhand.document.compose.evidence import with_evidence
 from byhand.document.compose.grades import blank_text, empty_text, marks_text
 from byhand.document.compose.marked import (
     SIGNS,
+    another_whole_number,
     holds_nan,
     how_sure,
     short_source,
@@ -257,7 +258,7 @@ def _fault(line: Marked, which: str, lines: Sequence[Marked]) -> str:
         text = _("{address} is right, but does not follow from the lines above")
     elif holds_nan(line):
         text = _("first error: {address} holds what is not a number")
-    elif line.share < float("inf"):
+    elif line.share < float("inf") and not another_whole_number(line):
         text = _("first error: {address} — not rounding ({excess} the bound)")
     else:
         text = _("first error: {address} — not rounding")
