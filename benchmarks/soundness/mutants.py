@@ -36,6 +36,7 @@ ENCLOSED = "tests/numbers/enclosed/"
 RULES_TEST = ENCLOSED + "test_rules_against_arb.py"
 NEARLY_MET = ENCLOSED + "test_attention_nearly_met.py"
 RIM_TEST = ENCLOSED + "test_passes_from_the_rim.py"
+PARTS = ENCLOSED + "test_parts_of_sublayers.py"
 SLOPES = (
     NEARLY_MET, ENCLOSED + "test_slopes_at_the_point.py", ENCLOSED + "test_saturated_attention.py",
     ENCLOSED + "test_stream_passes.py", RULES_TEST,
@@ -45,8 +46,8 @@ TESTS = {
     ATTENTION: SLOPES,
     SIZES: SLOPES,
     METRICS: SLOPES,
-    POINTS: (SLOPES[3], RIM_TEST),
-    STREAM: (SLOPES[3], RIM_TEST),
+    POINTS: (PARTS, SLOPES[3], RIM_TEST),
+    STREAM: (PARTS, SLOPES[3], RIM_TEST),
     KEPT: ("tests/test_bounds_file.py",),
     FILE: ("tests/test_bounds_file.py",),
     STANDING: ("tests/test_standings.py", RULES_TEST),
