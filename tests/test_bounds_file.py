@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from byhand import bounds_file
 from byhand.bounds_file import IgnoredBounds, kept_bounds
@@ -211,3 +212,14 @@ def test_those_who_write_at_once_leave_a_whole_file_and_one_secret(folder: Path)
     left = {path.name for path in bounds_file.user_folder().iterdir()}
     assert left == {"secret"}
     assert {path.name for path in folder.iterdir()} == {".byhand-bounds"}
+
+
+def test_the_same_bytes_in_another_shape_or_format_are_other_weights(folder: Path) -> None:
+    turned = DATA.reshape(30, 20)
+    with kept_bounds(folder):
+        weight().norm("in_out")
+    with kept_bounds(folder):
+        assert weight(turned).norm("in_out") == pytest.approx(np.linalg.norm(turned, 2), rel=0.05)
+    halves = np.arange(600, dtype=np.uint16).reshape(20, 30)
+    formats = halves.view(np.float16), halves.view(bfloat16)
+    assert len({bounds.digest_of(one) for one in formats}) == 2

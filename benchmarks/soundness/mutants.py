@@ -36,6 +36,7 @@ ENCLOSED = "tests/numbers/enclosed/"
 RULES_TEST = ENCLOSED + "test_rules_against_arb.py"
 NEARLY_MET = ENCLOSED + "test_attention_nearly_met.py"
 RIM_TEST = ENCLOSED + "test_passes_from_the_rim.py"
+PARTS = ENCLOSED + "test_parts_of_sublayers.py"
 SLOPES = (
     NEARLY_MET, ENCLOSED + "test_slopes_at_the_point.py", ENCLOSED + "test_saturated_attention.py",
     ENCLOSED + "test_stream_passes.py", RULES_TEST,
@@ -45,8 +46,8 @@ TESTS = {
     ATTENTION: SLOPES,
     SIZES: SLOPES,
     METRICS: SLOPES,
-    POINTS: (SLOPES[3], RIM_TEST),
-    STREAM: (SLOPES[3], RIM_TEST),
+    POINTS: (PARTS, SLOPES[3], RIM_TEST),
+    STREAM: (PARTS, SLOPES[3], RIM_TEST),
     KEPT: ("tests/test_bounds_file.py",),
     FILE: ("tests/test_bounds_file.py",),
     STANDING: ("tests/test_standings.py", RULES_TEST),
@@ -71,6 +72,7 @@ class Mutant:
 
 
 TWICE = "f(h')u' - f(h)u = f(h')(u' - u) + (f(h') - f(h))u: what moves together is counted twice"
+BETWEEN = "each matrix that has a role is said to read the norm itself: no other fits between"
 SEEN = "a share's error is divided by NEAR_ZERO, and 1/|x| + w' is below that where it counts"
 MUTANTS = (
     Mutant("ζ without the ball beside the divisor", MOVES,
@@ -254,10 +256,10 @@ MUTANTS = (
     Mutant("sinks not seen", STREAM, 'or "sinks" in softmax.inputs ', ""),
     Mutant("caps of scores not seen", STREAM, ' and "cap" not in scores.attributes', ""),
     Mutant("an MLP's other matrices not seen", STREAM,
-           'len(ops["linear"]) != 2 + ("up" in roles) or ', ""),
+           'len(ops["linear"]) != 2 + ("up" in roles) or ', "", BETWEEN),
     Mutant("attention's other matrices not seen", STREAM,
            'if len(ops["linear"]) != len({roles[f"{role}_matrix"].address for role in "qkv"}) + 1:',
-           "if False:"),
+           "if False:", BETWEEN),
     Mutant("a second stream not seen", STREAM, "len(starts) != 1 or ", ""),
     Mutant("bounds of other gains", KEPT,
            '    elif getattr(part, "digest", None):\n        parts.append(part.digest)\n',

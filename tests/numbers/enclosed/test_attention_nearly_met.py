@@ -120,3 +120,23 @@ def test_values_move_by_their_shares(away: float) -> None:
     k, v = [[1.0, 0.0, -1.0]], [[1.0, 0.5, -1.0]]
     moved = answer([1.0], k, [[1.0 + away, 0.5 + away, -1.0 + away]]) - answer([1.0], k, v)
     assert moved * (1 - 1e-6) <= bound([1.0], k, v, [away] * 3, "v") <= 1.01 * moved
+
+
+def test_keys_are_turned_back_before_a_matrix_of_queries_meets_them() -> None:
+    """The query moves along its first entry, and is turned by 90° onto the keys' second one."""
+    first, still = np.array([[1.0], [STILL]]), np.full((2, 1), STILL)
+    sides = first, still, np.array([[STILL]])
+    q, k, v = (
+        Part(read_weight(rows), "out_in", None, 0, len(rows), len(rows), 1) for rows in sides
+    )
+    sizes = attention_sizes(Part(read_weight(np.ones((1, 1))), "out_in"), q, k, v)
+    assert sizes is not None
+    turns = np.array([np.eye(2), [[0.0, -1.0], [1.0, 0.0]]])
+    at = Attended(
+        enclosed(np.zeros((1, 2, 2))), enclosed([[[0.0, 1.0], [0.0, -1.0]]]),
+        enclosed([[[1.0], [-1.0]]]), enclosed([[[0.5, 0.5]] * 2], 1e-18), 1.0, None, True, turns,
+    )  # fmt: skip
+    away = 1e-7
+    moved = answer([away], [[1.0, -1.0]], [[1.0, -1.0]])
+    found = attention_moves.attention_moves(np.array([0.0, away]), sizes, at)[1]
+    assert moved * (1 - 1e-6) <= found <= 1.01 * moved
