@@ -16,6 +16,9 @@ MEETING := tests/test_smoke.py tests/test_subwords.py tests/cli tests/numbers/te
 
 # Tests start many processes: what one has compiled, the others read.
 unexport PYTHONDONTWRITEBYTECODE
+# Two processes with two threads each get in each other's way; `make test-elsewhere` tries both.
+test coverage test-long: export OMP_NUM_THREADS := 1
+test coverage test-long: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := demo
 .PHONY: demo test coverage test-long test-elsewhere test-oldest check browser format docs books site pictures golden messages museum bench clean help

@@ -232,6 +232,17 @@ def test_slices_of_few_entries_are_kept_entry_by_entry() -> None:
     assert worst(times(x, w, -900), exactly(x, w)) == 0
 
 
+def test_a_slice_without_an_entry_between_others_is_passed_over() -> None:
+    random = np.random.default_rng(31)
+    w = np.ldexp(random.choice([-1.0, 1.0], (200, 5)), random.choice([0, -50], (200, 5)))
+    w[:, 0] = 1.0  # a column that ends with the first slice
+    x = digits(random, 3, 4, 200)
+    assert any(piece.thin and not piece.few for piece in Matrix(w).tiles[0].slices)
+    assert worst(times(x, w, -400), exactly(x, w)) == 0
+    rounded = times(x, w, -60, tolerance=2.0**-58)
+    assert worst(rounded, exactly(x, w)) <= rounded.error
+
+
 # ------------------------------------------------------------------ limbs by limbs
 
 

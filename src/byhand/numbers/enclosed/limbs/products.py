@@ -270,9 +270,9 @@ class _Run:
                 joined = tail and t < SLICES
                 if limbs <= 0 and not joined:
                     break
-                if piece.few and first > 0:
+                if piece.thin and first > 0:
                     continue  # added with the first group
-                end = len(self.matrix.blocks) if piece.few else last
+                end = len(self.matrix.blocks) if piece.thin else last
                 bound = self._certificate(piece, limbs, first, end)
                 if filled + bound >= EXACT:
                     carry(sums)
@@ -300,7 +300,7 @@ class _Run:
         limbs, joined, inputs, fresh = part
         count, width = sums.shape[1:]
         into = sums[t + 1 : t + 1 + limbs]
-        if piece.few:
+        if piece.thin:
             whole = rows.reshape(-1, count, rows.shape[1])
             for few in piece.few:
                 made = whole[: limbs + joined, :, few.inputs] * few.values

@@ -45,7 +45,12 @@ class Slice:
     columns: Any  # an index array where the data is
     data: Array  # None: only few entries are not 0
     norms: tuple[float, ...]  # the largest column norm of each BLOCK of inputs
-    few: tuple[Few, ...] = ()  # those entries
+    few: tuple[Few, ...] = ()  # those entries; none at all where every bit lies further down
+
+    @property
+    def thin(self) -> bool:
+        """Whether its entries are so few that they are added one by one."""
+        return self.data is None
 
 
 @dataclass(frozen=True, slots=True)
