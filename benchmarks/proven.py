@@ -2,12 +2,14 @@
 
 One process, one thread, the processor time of the two passes measured in turn.  Weights are sliced
 and their norms certified once for each model; that is reported separately.  `--record` writes the
-table of docs/proven.md, `--plot` its curves.  `--checkpoint FOLDER` adds a trained Llama, and
-this file as its text; `--steps` adds the passes with rules for each step alone, the cross-check.
+rows of docs/proven.md for the kernels at hand, `--plot` its curves.  `--checkpoint FOLDER` adds a
+trained Llama, and this file as its text; `--steps` adds the passes with rules for each step alone,
+the cross-check.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -272,6 +274,19 @@ def draw_growth() -> None:
     figure.savefig(DOCS / "proven-cost.svg", metadata={"Date": None})
 
 
+def kernels() -> str:
+    """The processor whose kernels NumPy's OpenBLAS works with; most of the cost hangs on them."""
+    for path in Path(np.__file__).parent.parent.glob("numpy.libs/*openblas*"):
+        library = ctypes.CDLL(str(path))
+        for prefix in ("scipy_openblas", "openblas"):
+            for suffix in ("64_", ""):
+                name = getattr(library, f"{prefix}_get_corename{suffix}", None)
+                if name is not None:
+                    name.restype = ctypes.c_char_p
+                    return str(name().decode())
+    return "unknown"
+
+
 def main() -> None:
     import torch
 
@@ -280,7 +295,8 @@ def main() -> None:
         measure_growth()
         draw_growth()
         return
-    print(f"certified passes, {LENGTH} tokens, one thread, medians of {ROUNDS} rounds in turn")
+    print(f"certified passes, {LENGTH} tokens, one thread, medians of {ROUNDS} rounds in turn, "
+          f"kernels for {kernels()}")  # fmt: skip
     case, first = against_torch("GPT-2 small, random", random_model(gpt2()))
     arb = arb_pass(case, first["bits"])
     times = arb / float(first["certified"].split()[0])
@@ -294,8 +310,10 @@ def main() -> None:
         model = open_model(sys.argv[sys.argv.index("--checkpoint") + 1])
         rows.append(against_torch("a trained Llama, 19 million", model, text_of(model))[1])
     if "--record" in sys.argv[1:]:
-        record = {"rows": rows, "arb": {"seconds": round(arb), "times": round(times)}}
-        (DOCS / "proven-cpu.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        file = DOCS / "proven-cpu.json"
+        known = json.loads(file.read_text("utf-8")) if file.exists() else {}
+        known[kernels()] = {"rows": rows, "arb": {"seconds": round(arb), "times": round(times)}}
+        file.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
