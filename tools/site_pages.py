@@ -131,7 +131,8 @@ def _examples() -> str:
     lines = ["# Examples", "", "Files that the pages of this site use.", ""]
     folder = ROOT / "docs" / "examples"
     lines += [f"- [{file.name}]({file.name})" for file in _files(folder)]
-    for inner in sorted(path for path in folder.iterdir() if path.is_dir()):
+    inside = (path for path in folder.iterdir() if path.is_dir() and path.name != "__pycache__")
+    for inner in sorted(inside):
         lines += ["", f"## {inner.name}", ""]
         lines += [f"- [{file.name}]({inner.name}/{file.name})" for file in _files(inner)]
     return "\n".join(lines) + "\n"
