@@ -31,7 +31,7 @@ test: check browser ## everything: style, types, layers, tests
 
 test-oldest: $(OLDEST)/tested ## what meets other packages, with the lowest versions allowed
 	$(OLDEST)/bin/python -m pytest --numprocesses 2 \
-	  $$(grep -rLE "(import|from) (transformers|schemathesis|browser|oracles.checkpoints)" \
+	  $$(grep -rLE "(import|from) (transformers|schemathesis|browser|oracles.checkpoints|benchmarks.families)" \
 	    --include="test_*.py" $(MEETING))
 
 coverage: browser ## the tests, and which lines they never run: half as long again

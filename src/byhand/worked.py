@@ -98,7 +98,10 @@ class Worked(Shown):
             if None in found:
                 place = f"{self.address}[{found.index(None)}]"
                 raise Undecided(_("the next token is undecided"), where=place)
-        return np.array(found, dtype or (np.int64 if self.whole else None), copy=copy)
+        dtype = dtype or (np.int64 if self.whole else None)
+        if copy is None:  # no word for NumPy before version 2
+            return np.asarray(found, dtype)
+        return np.array(found, dtype, copy=copy)
 
     def _in_floats(self) -> np.ndarray[Any, Any]:
         if isinstance(self.array, np.ndarray) and self.array.dtype != np.dtype(object):

@@ -73,7 +73,9 @@ class EachExpert:
         return getattr(self.whole, name)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Data:
-        return np.array(self.whole, dtype=dtype, copy=copy)
+        if copy is None:  # no word for NumPy before version 2
+            return np.asarray(self.whole, dtype)
+        return np.array(self.whole, dtype, copy=copy)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For another process: the numbers themselves."""
