@@ -68,9 +68,9 @@ class Context(click.Context):
 class Option(click.Option):
     """An option whose help, and the word for its value, are translated when they are shown."""
 
-    def make_metavar(self, *context: click.Context) -> str:  # before click 8.2 without one
+    def make_metavar(self, *context: Any, **named: Any) -> str:  # before click 8.2 without one
         """The word for the value: FILE, ARCHIVO."""
-        return value_word(super().make_metavar(*context))
+        return value_word(super().make_metavar(*context, **named))
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The option and its help in the current language."""
